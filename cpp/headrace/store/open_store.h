@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "headrace/base/key.h"
 #include "headrace/exec/executor.h"
 #include "headrace/obs/log.h"
 #include "headrace/obs/metrics.h"
@@ -44,8 +45,7 @@ struct StoreDeps {
 Result<std::unique_ptr<ObjectStore>> open_store(std::string_view url, const StoreOptions& options,
                                                 const StoreDeps& deps);
 
-// Keys in this form only: not empty, relative, '/'-separated, no empty, "." or ".." component, no
-// NUL or backslash. Everything that names a file inside a data set goes through here.
-Status check_key(std::string_view key);
+// Everything that names a file inside a data set goes through the one check of base/key.h.
+using headrace::check_key;
 
 }  // namespace headrace::store
