@@ -126,7 +126,7 @@ def main() -> int:
                         help=f"which of {', '.join(PROBES)} (default: all)")
     parser.add_argument("--dir", type=Path, default=ROOT,
                         help="folder that receives the .venv-NAME folders (default: the sources)")
-    parser.add_argument("--force", action="store_true", help="make them again even if they are ready")
+    parser.add_argument("--force", action="store_true", help="make them again though they are ready")
     args = parser.parse_args()
     for name in args.names:
         if name not in PROBES:
