@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/base/bytes.h"
 #include "headrace/base/status.h"
 #include "headrace/format/field.h"
 
@@ -30,14 +32,18 @@ struct Column {
 struct WriterOptions {
   std::vector<Column> columns;       // in any order; names must differ
   std::uint64_t size_limit = 64 << 20;  // bytes of a shard, soft: one sample may exceed it alone
-  std::vector<std::string> hashes;   // recorded for each shard, e.g. "sha256"
+  std::vector<std::string> hashes;   // recorded for each shard, e.g. "sha256"; MDS only
+  // Lower-case hex of a named hash (trust::hash_hex); needed when `hashes` is not empty. It is an
+  // argument because the layers of formats and of hashes do not know each other.
+  std::function<Result<std::string>(std::string_view algorithm, ByteView bytes)> hash;
 };
 
 class DatasetBuilder {
  public:
   virtual ~DatasetBuilder() = default;
 
-  // The schema that results from the columns, in the order in which add() takes values.
+  // The schema that results from the columns, in the order in which add() takes values: both
+  // formats keep columns in the order of their names.
   virtual const Schema& schema() const = 0;
   // Adds one sample, one value for each field; `key` names it where the format has names (tar) and
   // may be empty there for a running number. Files that became complete are appended to `out`. Same
