@@ -23,13 +23,13 @@ struct ObjectRef {
   std::string key;
   // What the object was when it was first seen (ETag, version, or size and time of a file). When
   // set, bytes of any other version are an error, never delivered.
-  std::string pin;
-  std::optional<std::uint64_t> size;
+  std::string pin{};
+  std::optional<std::uint64_t> size{};
 };
 
 struct ObjectInfo {
   std::uint64_t size = 0;
-  std::string pin;
+  std::string pin{};
 };
 
 // Who goes first when requests wait: a rank stands still / soon needed / later / bulk work.
@@ -51,7 +51,7 @@ struct ReadRequest {
   TimePoint deadline = kForever;
   Priority priority = Priority::kDemand;
   Lease destination;
-  std::stop_token stop;
+  std::stop_token stop{};
   // Called exactly once, on the executor of the source. On failure the lease has been returned.
   ReadDone done;
 };

@@ -20,7 +20,7 @@ using RemoveDone = std::function<void(Status)>;
 struct HeadRequest {
   std::string key;
   TimePoint deadline = kForever;
-  std::stop_token stop;
+  std::stop_token stop{};
   HeadDone done;
 };
 
@@ -30,7 +30,7 @@ struct PutRequest {
   // Fails with InvalidArgument when the object exists already (S3: If-None-Match: *).
   bool only_if_absent = false;
   TimePoint deadline = kForever;
-  std::stop_token stop;
+  std::stop_token stop{};
   PutDone done;
 };
 

@@ -45,6 +45,14 @@ struct StoreDeps {
 Result<std::unique_ptr<ObjectStore>> open_store(std::string_view url, const StoreOptions& options,
                                                 const StoreDeps& deps);
 
+// Splits the name of one object into the URL of the store that holds it and its key there:
+// "s3://bucket/a/b.bin" -> "s3://bucket/a", "b.bin"; "b.bin" -> ".", "b.bin".
+struct ObjectUrl {
+  std::string root;
+  std::string key;
+};
+Result<ObjectUrl> split_object_url(std::string_view url);
+
 // Everything that names a file inside a data set goes through the one check of base/key.h.
 using headrace::check_key;
 
