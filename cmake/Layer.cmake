@@ -1,8 +1,8 @@
 # headrace_layer(<name> SOURCES ... [TESTS ...] [FUZZERS ...] [BENCHES ...] [DEPS layer ...]
 #                [LIBS target ...] [TEST_LIBS target ...])
-# One folder = one static library headrace_<name> = one layer, with one test binary headrace_<name>_test
-# from TESTS, and one program for each file of FUZZERS and BENCHES (named after the file). DEPS are
-# lower layers; LIBS are third-party libraries, used in .cc files only.
+# One folder = one static library headrace_<name> = one layer, with one test binary
+# headrace_<name>_test from TESTS, and one program for each file of FUZZERS and BENCHES (named after
+# the file). DEPS are lower layers; LIBS are third-party libraries, used in .cc files only.
 function(headrace_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 L "" "" "SOURCES;TESTS;FUZZERS;BENCHES;DEPS;LIBS;TEST_LIBS")
   set(target headrace_${name})

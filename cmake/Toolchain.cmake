@@ -1,4 +1,4 @@
-# Compiler settings shared by every target: C++20, warnings, sanitizers, ccache and mold when present.
+# Compiler settings shared by every target: C++20, warnings, sanitizers, ccache and mold if present.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -31,4 +31,8 @@ if(HEADRACE_SANITIZE)
   target_compile_options(headrace_settings INTERFACE -fsanitize=${HEADRACE_SANITIZE}
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(headrace_settings INTERFACE -fsanitize=${HEADRACE_SANITIZE})
+endif()
+if(HEADRACE_FUZZERS)
+  # Edge counters in the layers themselves: without them a fuzzer sees nothing but its own file.
+  target_compile_options(headrace_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()

@@ -54,6 +54,6 @@ if [ "$check" -eq 1 ]; then
   exit 1
 fi
 echo "installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-"${run[@]}" apt-get update -q
-"${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+apt=("${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q)
+"${apt[@]}" update
+"${apt[@]}" install -y --no-install-recommends "${missing[@]}"

@@ -134,7 +134,7 @@ def install_package() -> None:
 
 
 def check_layers() -> None:
-    sh(sys.executable, "tools/check_layers.py")
+    sh(tool("python"), "tools/check_layers.py")
 
 
 def check_format() -> None:
@@ -149,9 +149,7 @@ def check_python() -> None:
 def check_types() -> None:
     if not (ROOT / "python" / "headrace" / "_core.pyi").is_file():
         install_package()
-    sh(tool("mypy"), "python/headrace")
-    for script in tracked("tools/*.py"):
-        sh(tool("mypy"), script)
+    sh(tool("mypy"), "python/headrace", *tracked("tools/*.py"))
 
 
 def check_tidy() -> None:

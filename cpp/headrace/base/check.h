@@ -1,4 +1,4 @@
-// HR_CHECK: an invariant of our own; a dead rank is better than a wrong sample, so it always aborts.
+// HR_CHECK: an invariant of our own; a dead rank is better than a wrong sample, so it aborts.
 // Thread-safety: safe from any thread.
 // Ownership: nothing.
 #pragma once
@@ -15,8 +15,8 @@ namespace headrace::base {
 
 // Only for bugs of this code base. Anything reachable from input, network, disk or an argument
 // returns a Status instead.
-#define HR_CHECK(condition, message)                                                     \
-  do {                                                                                   \
-    if (!(condition)) [[unlikely]]                                                       \
-      ::headrace::base::check_failed(__FILE__, __LINE__, #condition, (message));         \
+#define HR_CHECK(condition, message)                                             \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      ::headrace::base::check_failed(__FILE__, __LINE__, #condition, (message)); \
   } while (false)

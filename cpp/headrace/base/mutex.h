@@ -66,8 +66,8 @@ class CondVar {
     lock.release();
   }
   // Returns once notified, or when `steady_clock()` has reached `deadline`.
-  void wait_until(Mutex& mutex, TimePoint deadline)
-      HR_REQUIRES(mutex) HR_NO_THREAD_SAFETY_ANALYSIS {
+  void wait_until(Mutex& mutex, TimePoint deadline) HR_REQUIRES(mutex)
+      HR_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     if (deadline == kForever) {
       cond_.wait(lock);

@@ -20,9 +20,7 @@ std::string_view code_name(Code code) {
   return "unknown";
 }
 
-bool code_is_retryable(Code code) {
-  return code == Code::kUnavailable || code == Code::kThrottled;
-}
+bool code_is_retryable(Code code) { return code == Code::kUnavailable || code == Code::kThrottled; }
 
 Status::Status(Code code, std::string message) {
   if (code == Code::kOk) return;

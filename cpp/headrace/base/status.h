@@ -66,7 +66,7 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : rep_(std::in_place_index<1>, std::move(value)) {}  // NOLINT(*-explicit-*)
+  Result(T value) : rep_(std::in_place_index<1>, std::move(value)) {}        // NOLINT(*-explicit-*)
   Result(Status status) : rep_(std::in_place_index<0>, std::move(status)) {  // NOLINT(*-explicit-*)
     HR_CHECK(!std::get<0>(rep_).is_ok(), "a Result made from an ok Status has no value");
   }
@@ -115,11 +115,10 @@ Status internal_error(std::string message);
 }  // namespace headrace
 
 // Returns from the enclosing function when `expr` (a Status) failed.
-#define HR_TRY(expr)                                      \
-  do {                                                    \
-    if (::headrace::Status hr_try_status_ = (expr);       \
-        !hr_try_status_.is_ok())                          \
-      return hr_try_status_;                              \
+#define HR_TRY(expr)                                                         \
+  do {                                                                       \
+    if (::headrace::Status hr_try_status_ = (expr); !hr_try_status_.is_ok()) \
+      return hr_try_status_;                                                 \
   } while (false)
 
 #define HR_CONCAT_INNER_(a, b) a##b

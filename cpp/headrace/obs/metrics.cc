@@ -18,8 +18,8 @@ Histogram::Snapshot Histogram::snapshot() const {
 
 std::uint64_t Histogram::Snapshot::quantile(double q) const {
   if (count == 0) return 0;
-  const auto wanted = static_cast<std::uint64_t>(
-      std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count)));
+  const auto wanted =
+      static_cast<std::uint64_t>(std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count)));
   std::uint64_t seen = 0;
   for (std::size_t b = 0; b < kBuckets; ++b) {
     seen += buckets[b];

@@ -34,12 +34,11 @@ class Histogram {
   static constexpr int kBuckets = 65;
 
   void record(std::uint64_t value) {
-    buckets_[static_cast<std::size_t>(std::bit_width(value))].fetch_add(
-        1, std::memory_order_relaxed);
+    buckets_[static_cast<std::size_t>(std::bit_width(value))].fetch_add(1,
+                                                                        std::memory_order_relaxed);
     sum_.fetch_add(value, std::memory_order_relaxed);
     std::uint64_t seen = max_.load(std::memory_order_relaxed);
-    while (value > seen && !max_.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
+    while (value > seen && !max_.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {}
   }
 
   struct Snapshot {
