@@ -11,18 +11,18 @@
 
 namespace headrace::order {
 
-// 1 + (G - 1)(q/W - q/N) for batches of G samples, chunks of q, a window of W and N samples; W above
-// N counts as N. 1 is an ideal shuffle, q = shard size is what layouts of whole shards reach.
+// 1 + (G - 1)(q/W - q/N) for batches of G samples, chunks of q, a window of W and N samples; W
+// above N counts as N. 1 is an ideal shuffle, q = shard size is what layouts of whole shards reach.
 double predicted_deff(std::uint64_t batch, std::uint64_t chunk, std::uint64_t window,
                       std::uint64_t samples);
-// The same for an order; `batch` counts the samples of all ranks. In the unit layout the chunk is the
-// size of the unit that an average sample lies in. Not shuffling is a window of one chunk of the size
-// of an average sample's shard.
+// The same for an order; `batch` counts the samples of all ranks. In the unit layout the chunk is
+// the size of the unit that an average sample lies in. Not shuffling is a window of one chunk of
+// the size of an average sample's shard.
 double predicted_deff(const RunOrder& order, std::uint64_t batch);
 
 // Measures any sequence: each sample's label is its shard, so this is the worst case in which a
-// shard holds one kind of data. The figure is the mean over batches of sum((n_s - G p_s)^2), divided
-// by its expectation when the G samples are drawn without replacement.
+// shard holds one kind of data. The figure is the mean over batches of sum((n_s - G p_s)^2) over
+// shards, divided by its expectation when the G samples are drawn without replacement.
 class DeffMeter {
  public:
   // `shard_sizes` sum to N > 1; 0 < batch < N.

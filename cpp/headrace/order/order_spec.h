@@ -32,7 +32,7 @@ struct OrderSpec {
   std::uint64_t chunk_samples = 1;    // 1 .. kSamplesMax; unused in the unit layout
   std::uint64_t window_samples = 64;  // lanes .. kSamplesMax
   Layout layout = Layout::kChunk;
-  std::string source_name;            // empty outside mixtures; UTF-8
+  std::string source_name;  // empty outside mixtures; UTF-8
 
   Status validate() const;
   friend bool operator==(const OrderSpec&, const OrderSpec&) = default;

@@ -35,15 +35,15 @@ struct OrderState {
   std::string library_version;  // of the Headrace that wrote it
 
   Status validate() const;
-  // One line of ASCII: sorted keys, no spaces; equal states give equal bytes.
+  // One line of ASCII, as Python's json.dumps(sort_keys=True) writes it: equal states, equal bytes.
   Result<std::string> to_json() const;
   // Refuses unknown versions, unknown, missing or repeated keys, wrong types and numbers out of
   // range, each with the name of the field.
   static Result<OrderState> from_json(std::string_view text);
 
   // Ok when this state can go on as `current`: same data, same order. Otherwise one error that
-  // names every difference. What is recorded and not identity (batch, epoch end, assignment, skip list,
-  // version, position) may differ.
+  // names every difference. What is recorded and not identity (batch, epoch end, assignment, skip
+  // list, version, position) may differ.
   Status check_matches(const OrderState& current) const;
   friend bool operator==(const OrderState&, const OrderState&) = default;
 };

@@ -26,9 +26,9 @@ TEST(Permutation, IsABijectionWithItsInverseForEverySmallSize) {
 }
 
 TEST(Permutation, FillEqualsForwardAcrossSizesAndOffsets) {
-  for (const std::uint64_t n : {1ULL, 2ULL, 63ULL, 64ULL, 65ULL, 127ULL, 129ULL, 1000ULL, 1025ULL,
-                                70001ULL, (1ULL << 32) + 5, 1ULL << 33, 1'000'000'000'000ULL,
-                                (1ULL << 48) - 1}) {
+  for (const std::uint64_t n :
+       {1ULL, 2ULL, 63ULL, 64ULL, 65ULL, 127ULL, 129ULL, 1000ULL, 1025ULL, 70001ULL,
+        (1ULL << 32) + 5, 1ULL << 33, 1'000'000'000'000ULL, (1ULL << 48) - 1}) {
     const Permutation pi(test_key(n), n);
     for (const std::uint64_t want : {1ULL, 17ULL, 255ULL, 256ULL, 777ULL}) {
       const std::uint64_t count = std::min<std::uint64_t>(want, n);

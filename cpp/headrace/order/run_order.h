@@ -41,6 +41,9 @@ class RunOrder {
   const OrderSpec& spec() const;
   std::uint64_t samples() const;  // of one epoch
   std::uint32_t shards() const;   // empty ones included
+  std::uint64_t shard_samples(std::uint32_t shard) const;
+  // Unit layout: the size of the unit in which an average sample lies.
+  double mean_unit_samples() const;
   // Lanes in use: spec().lanes, halved until a lane has kLaneSamplesMin samples; 1 when not
   // shuffling.
   std::uint32_t lanes() const;

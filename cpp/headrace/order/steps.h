@@ -50,11 +50,15 @@ class SkipList {
   SkipList() = default;
   // Any order, overlaps allowed, empty intervals ignored.
   static Result<SkipList> make(std::vector<Interval> intervals);
+  // Everything that this list or `more` skips.
+  Result<SkipList> with(const SkipList& more) const;
 
   const std::vector<Interval>& intervals() const { return intervals_; }
   bool contains(std::uint64_t t) const { return next_kept(t) != t; }
   // The first position >= t that is not skipped.
   std::uint64_t next_kept(std::uint64_t t) const;
+  // The first position >= t that is skipped; the largest integer when there is none.
+  std::uint64_t next_skipped(std::uint64_t t) const;
   // How many positions of [begin, end) are not skipped.
   std::uint64_t kept(std::uint64_t begin, std::uint64_t end) const;
   friend bool operator==(const SkipList& a, const SkipList& b) {
@@ -62,6 +66,7 @@ class SkipList {
   }
 
  private:
+  std::vector<Interval>::const_iterator first_ending_after(std::uint64_t t) const;
   std::uint64_t skipped_before(std::uint64_t t) const;
 
   std::vector<Interval> intervals_;
