@@ -34,23 +34,41 @@ try:
     import PIL
     from PIL import Image, features
 except ImportError:
-    sys.exit("make_photos: Pillow is missing; try `pip install -r tools/requirements/photos.txt`")
+    sys.exit(
+        "make_photos: Pillow is missing; try `tools/peer_envs.py photos` and then "
+        "`.venv-photos/bin/python demo/make_photos.py`"
+    )
 
-PACKAGES = ("plasma-workspace-wallpapers", "mate-backgrounds", "ukui-wallpapers", "lxqt-themes",
-            "gnome-backgrounds")
+PACKAGES = (
+    "plasma-workspace-wallpapers",
+    "mate-backgrounds",
+    "ukui-wallpapers",
+    "lxqt-themes",
+    "gnome-backgrounds",
+)
 
 # A source below two megapixels gives too few different crops.
 MIN_SOURCE_PIXELS = 2_000_000
 
 # Width, height and weight: the usual shapes of ImageNet's training pictures.
 SHAPES = (
-    (500, 375, 46), (375, 500, 16), (500, 333, 14), (333, 500, 6), (500, 500, 4),
-    (500, 334, 3), (500, 400, 2), (400, 300, 2), (300, 400, 1), (500, 281, 2),
-    (640, 480, 2), (480, 640, 1), (250, 188, 1),
+    (500, 375, 46),
+    (375, 500, 16),
+    (500, 333, 14),
+    (333, 500, 6),
+    (500, 500, 4),
+    (500, 334, 3),
+    (500, 400, 2),
+    (400, 300, 2),
+    (300, 400, 1),
+    (500, 281, 2),
+    (640, 480, 2),
+    (480, 640, 1),
+    (250, 188, 1),
 )
 
-# Quality range. Measured means: "plain" 52 KB a picture, "imagenet" 103 KB, close to the 110 KB that
-# the originals average.
+# Quality range. Measured means: "plain" 52 KB a picture, "imagenet" 103 KB, close to the 110 KB
+# that the originals average.
 QUALITIES = {"plain": (92, 98), "imagenet": (98, 100)}
 
 # A crop may be shrunk at most this much: more would make every picture look alike.
@@ -91,14 +109,18 @@ def package_files(packages: list[str]) -> list[str]:
         try:
             done = subprocess.run(["dpkg-query", "-L", package], capture_output=True, text=True)
         except FileNotFoundError:
-            raise PhotoError("no dpkg-query here: on other systems pass --source FOLDER with "
-                             "JPEG photographs of at least 2 megapixels") from None
+            raise PhotoError(
+                "no dpkg-query here: on other systems pass --source FOLDER with "
+                "JPEG photographs of at least 2 megapixels"
+            ) from None
         if done.returncode != 0:
             missing.append(package)
         files += [f for f in done.stdout.splitlines() if f.lower().endswith((".jpg", ".jpeg"))]
     if missing:
-        raise PhotoError("not installed: " + ", ".join(missing) + "; try `apt-get install "
-                         "--no-install-recommends " + " ".join(missing) + "`")
+        raise PhotoError(
+            "not installed: " + ", ".join(missing) + "; try `apt-get install "
+            "--no-install-recommends " + " ".join(missing) + "`"
+        )
     return files
 
 
@@ -119,7 +141,7 @@ def find_sources(files: list[str]) -> list[Source]:
     best: dict[str, Source] = {}
     seen: set[str] = set()
     for path in sorted(files):
-        if not os.path.isfile(path):
+        if not Path(path).is_file():
             continue
         digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         if digest in seen:
@@ -150,8 +172,9 @@ def cut(image: Image.Image, rng: random.Random, quality: str) -> bytes:
         picture = picture.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     low, high = QUALITIES[quality]
     out = io.BytesIO()
-    picture.save(out, "JPEG", quality=rng.randint(low, high),
-                 subsampling=2 if rng.random() < 0.75 else 0)
+    picture.save(
+        out, "JPEG", quality=rng.randint(low, high), subsampling=2 if rng.random() < 0.75 else 0
+    )
     return out.getvalue()
 
 
@@ -202,8 +225,11 @@ def histogram(sizes: list[int]) -> dict[str, int]:
 def make(args: argparse.Namespace, sources: list[Source], folder: Path) -> dict:
     """Fills `folder` and gives the manifest."""
     share, rest = divmod(args.count, len(sources))
-    tasks = [Task(s, share + (i < rest), args.seed, args.quality, str(folder))
-             for i, s in enumerate(sources) if share + (i < rest)]
+    tasks = [
+        Task(s, share + (i < rest), args.seed, args.quality, str(folder))
+        for i, s in enumerate(sources)
+        if share + (i < rest)
+    ]
     # The large sources first, so that the two processes end together.
     tasks.sort(key=lambda task: -task.source.width * task.source.height)
     progress = Progress(args.count)
@@ -216,15 +242,29 @@ def make(args: argparse.Namespace, sources: list[Source], folder: Path) -> dict:
     whole = hashlib.sha256("".join(f"{name} {digest}\n" for name, _, digest in made).encode())
     sizes = [size for _, size, _ in made]
     return {
-        "version": 1, "seed": args.seed, "count": args.count, "quality": args.quality,
-        "pillow": PIL.__version__, "libjpeg_turbo": features.version("libjpeg_turbo"),
-        "classes": len(tasks), "bytes": sum(sizes),
+        "version": 1,
+        "seed": args.seed,
+        "count": args.count,
+        "quality": args.quality,
+        "pillow": PIL.__version__,
+        "libjpeg_turbo": features.version("libjpeg_turbo"),
+        "classes": len(tasks),
+        "bytes": sum(sizes),
         "mean_bytes": round(statistics.fmean(sizes)),
         "median_bytes": round(statistics.median(sizes)),
-        "histogram": histogram(sizes), "sha256": whole.hexdigest(),
-        "sources": [{"class": t.source.name, "file": t.source.path, "sha256": t.source.sha256,
-                     "width": t.source.width, "height": t.source.height, "pictures": t.count}
-                    for t in sorted(tasks, key=lambda t: t.source.name)],
+        "histogram": histogram(sizes),
+        "sha256": whole.hexdigest(),
+        "sources": [
+            {
+                "class": t.source.name,
+                "file": t.source.path,
+                "sha256": t.source.sha256,
+                "width": t.source.width,
+                "height": t.source.height,
+                "pictures": t.count,
+            }
+            for t in sorted(tasks, key=lambda t: t.source.name)
+        ],
     }
 
 
@@ -232,24 +272,43 @@ def is_ready(out: Path, args: argparse.Namespace) -> bool:
     try:
         manifest = json.loads((out / "manifest.json").read_text())
         return (manifest["seed"], manifest["count"], manifest["quality"], manifest["pillow"]) == (
-            args.seed, args.count, args.quality, PIL.__version__)
+            args.seed,
+            args.count,
+            args.quality,
+            PIL.__version__,
+        )
     except (OSError, ValueError, KeyError):
         return False
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: demo/make_photos.py demo-out/photos --count 4000 --seed 1")
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: demo/make_photos.py demo-out/photos --count 4000 --seed 1",
+    )
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--count", type=int, default=4000, help="pictures in all (default 4000)")
     parser.add_argument("--seed", type=int, default=1, help="seed of every crop (default 1)")
-    parser.add_argument("--quality", choices=sorted(QUALITIES), default="plain",
-                        help="plain: about 52 KB a picture; imagenet: about 103 KB")
-    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1),
-                        help="processes (default 2, or the cores there are)")
-    parser.add_argument("--source", type=Path, action="append", metavar="FOLDER",
-                        help="take the JPEGs below this folder instead of Debian's packages")
+    parser.add_argument(
+        "--quality",
+        choices=sorted(QUALITIES),
+        default="plain",
+        help="plain: about 52 KB a picture; imagenet: about 103 KB",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=min(2, os.cpu_count() or 1),
+        help="processes (default 2, or the cores there are)",
+    )
+    parser.add_argument(
+        "--source",
+        type=Path,
+        action="append",
+        metavar="FOLDER",
+        help="take the JPEGs below this folder instead of Debian's packages",
+    )
     parser.add_argument("--force", action="store_true", help="replace OUT if it is something else")
     args = parser.parse_args()
     if args.count < 1 or args.jobs < 1:
@@ -263,13 +322,20 @@ def main() -> int:
         print(f"{args.out}: ready")
         return 0
     if args.out.exists() and not args.force:
-        print(f"make_photos: {args.out} exists and was made otherwise; choose another folder or "
-              "pass --force", file=sys.stderr)
+        print(
+            f"make_photos: {args.out} exists and was made otherwise; choose another folder or "
+            "pass --force",
+            file=sys.stderr,
+        )
         return 1
     try:
         if args.source:
-            files = [str(p) for folder in args.source for p in sorted(folder.rglob("*"))
-                     if p.suffix.lower() in (".jpg", ".jpeg")]
+            files = [
+                str(p)
+                for folder in args.source
+                for p in sorted(folder.rglob("*"))
+                if p.suffix.lower() in (".jpg", ".jpeg")
+            ]
         else:
             files = package_files(list(PACKAGES))
         sources = find_sources(files)
@@ -287,9 +353,11 @@ def main() -> int:
         partial.rename(args.out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    print(f"{args.out}: {manifest['count']:,} pictures of {manifest['classes']} photographs, "
-          f"{manifest['bytes'] / 1e6:,.0f} MB, mean {manifest['mean_bytes'] / 1e3:.0f} kB, "
-          f"sha256 {manifest['sha256'][:16]}")
+    print(
+        f"{args.out}: {manifest['count']:,} pictures of {manifest['classes']} photographs, "
+        f"{manifest['bytes'] / 1e6:,.0f} MB, mean {manifest['mean_bytes'] / 1e3:.0f} kB, "
+        f"sha256 {manifest['sha256'][:16]}"
+    )
     return 0
 
 

@@ -35,9 +35,14 @@ class TextError(Exception):
 
 def find_pages(source: Path | None) -> tuple[Path, list[Path]]:
     """The folder of reStructuredText sources and its files in a fixed order."""
-    folders = [source] if source else sorted(
-        DOC_ROOT.glob("python3.*/html/_sources"),
-        key=lambda p: [int(n) for n in re.findall(r"\d+", p.parts[4])])
+    folders = (
+        [source]
+        if source
+        else sorted(
+            DOC_ROOT.glob("python3.*/html/_sources"),
+            key=lambda p: [int(n) for n in re.findall(r"\d+", p.parts[4])],
+        )
+    )
     for folder in reversed(folders):
         pages = sorted(folder.rglob("*.rst.txt")) or sorted(folder.rglob("*.rst"))
         if pages:
@@ -45,7 +50,8 @@ def find_pages(source: Path | None) -> tuple[Path, list[Path]]:
     raise TextError(
         f"no pages below {source or DOC_ROOT}; try `apt-get install --no-install-recommends "
         "python3-doc`. Minimal Debian images leave documentation out: there, add "
-        "-o Dpkg::Options::='--path-include=/usr/share/doc/python3*'")
+        "-o Dpkg::Options::='--path-include=/usr/share/doc/python3*'"
+    )
 
 
 def sections(text: str) -> list[tuple[str, str]]:
@@ -55,13 +61,20 @@ def sections(text: str) -> list[tuple[str, str]]:
     titles = [""]
     for i in range(1, len(lines)):
         title = lines[i - 1].strip()
-        if title and not lines[i - 1].startswith((" ", "..")) and UNDERLINE.match(lines[i]) \
-                and len(lines[i].rstrip()) >= len(title) and not UNDERLINE.match(title):
+        if (
+            title
+            and not lines[i - 1].startswith((" ", ".."))
+            and UNDERLINE.match(lines[i])
+            and len(lines[i].rstrip()) >= len(title)
+            and not UNDERLINE.match(title)
+        ):
             starts.append(i - 1)
             titles.append(title)
     ends = [*starts[1:], len(lines)]
-    return [(title, "\n".join(lines[a:b]).strip() + "\n")
-            for title, a, b in zip(titles, starts, ends, strict=True)]
+    return [
+        (title, "\n".join(lines[a:b]).strip() + "\n")
+        for title, a, b in zip(titles, starts, ends, strict=True)
+    ]
 
 
 def documents(folder: Path, pages: list[Path]) -> list[dict]:
@@ -86,13 +99,19 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: demo/make_text.py demo-out/text.jsonl")
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: demo/make_text.py demo-out/text.jsonl",
+    )
     parser.add_argument("out", type=Path, help="JSON lines file to write")
     parser.add_argument("--count", type=int, help="take only this many documents")
     parser.add_argument("--seed", type=int, default=1, help="which ones --count takes (default 1)")
-    parser.add_argument("--source", type=Path, metavar="FOLDER",
-                        help="take the .rst files below this folder instead")
+    parser.add_argument(
+        "--source",
+        type=Path,
+        metavar="FOLDER",
+        help="take the .rst files below this folder instead",
+    )
     args = parser.parse_args()
     try:
         folder, pages = find_pages(args.source)
@@ -105,14 +124,24 @@ def main() -> int:
         rng = random.Random(f"headrace-text-1/{args.seed}")
         found = [found[i] for i in sorted(rng.sample(range(len(found)), max(0, args.count)))]
     data = "".join(json.dumps(d, ensure_ascii=False) + "\n" for d in found).encode()
-    manifest = {"version": 1, "source": str(folder), "pages": len(pages), "documents": len(found),
-                "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    manifest = {
+        "version": 1,
+        "source": str(folder),
+        "pages": len(pages),
+        "documents": len(found),
+        "bytes": len(data),
+        "sha256": hashlib.sha256(data).hexdigest(),
+    }
     args.out.parent.mkdir(parents=True, exist_ok=True)
     write_whole(args.out, data)
-    write_whole(args.out.with_name(args.out.name + ".manifest.json"),
-                (json.dumps(manifest, indent=1) + "\n").encode())
-    print(f"{args.out}: {len(found):,} documents, {len(data) / 1e6:.1f} MB, "
-          f"sha256 {manifest['sha256'][:16]}")
+    write_whole(
+        args.out.with_name(args.out.name + ".manifest.json"),
+        (json.dumps(manifest, indent=1) + "\n").encode(),
+    )
+    print(
+        f"{args.out}: {len(found):,} documents, {len(data) / 1e6:.1f} MB, "
+        f"sha256 {manifest['sha256'][:16]}"
+    )
     return 0
 
 

@@ -12,9 +12,11 @@ build=(
   libcurl4-openssl-dev libjpeg62-turbo-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev
 )
 test=(
-  ccache clang-19 clang-tidy-19 libclang-rt-19-dev libgmock-dev libgtest-dev mold
+  ccache clang-19 clang-tidy-19 libclang-rt-19-dev libgmock-dev libgtest-dev mold nginx-light openssl
 )
 demo=(
+  gnome-backgrounds lxqt-themes mate-backgrounds plasma-workspace-wallpapers python3-doc
+  ukui-wallpapers
 )
 
 check=0

