@@ -141,7 +141,11 @@ Result<SkipList> read_skip(const Json& json) {
 
 Json text_value(std::string_view text) { return Json::string(std::string(text)); }
 
-std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) {
+  std::string quoted(1, '\'');
+  quoted.append(text).push_back('\'');
+  return quoted;
+}
 
 class Differences {
  public:
