@@ -9,10 +9,12 @@ set -euo pipefail
 build=(
   ca-certificates cmake g++ git make ninja-build pkg-config
   python3 python3-dev python3-venv
-  libcurl4-openssl-dev libjpeg62-turbo-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev
+  libcurl4-openssl-dev libjpeg62-turbo-dev libpng-dev libssl-dev libxxhash-dev
+  nlohmann-json3-dev
 )
 test=(
-  ccache clang-19 clang-tidy-19 libclang-rt-19-dev libgmock-dev libgtest-dev mold nginx-light openssl
+  ccache clang-19 clang-tidy-19 libclang-rt-19-dev libgmock-dev libgtest-dev mold nginx-light
+  openssl
 )
 demo=(
   gnome-backgrounds lxqt-themes mate-backgrounds plasma-workspace-wallpapers python3-doc
