@@ -136,8 +136,9 @@ Status ImageSpec::validate() const {
   }
   if (crop == Crop::kNone) {
     if (height == 0 && width == 0) return Status::ok();
-    return invalid_argument("without a crop the image keeps its size: set height and width to 0, "
-                            "or choose a crop");
+    return invalid_argument(
+        "without a crop the image keeps its size: set height and width to 0, "
+        "or choose a crop");
   }
   if (height == 0 || width == 0 || height > kImageSideMax || width > kImageSideMax) {
     return invalid_argument("image size must be 1 .. 65535 a side, not " + std::to_string(height) +

@@ -49,7 +49,8 @@ struct ImageSpec {
   // Probability of a left-right flip, under any crop.
   double flip_probability = 0.0;
   // Images of more pixels are refused (Exhausted) before anything is allocated for them. A PNG
-  // or a progressive JPEG may need up to 8 bytes of scratch memory a pixel, others a few rows.
+  // or a progressive JPEG may need up to 16 bytes of scratch memory a pixel, others mostly a few
+  // rows.
   std::uint64_t pixels_max = std::uint64_t{1} << 27;
 
   Status validate() const;
@@ -69,7 +70,8 @@ struct SampleKey {
 //        .resize((resized_width, resized_height), BILINEAR,
 //                box=(b.x, b.y, b.x + b.width, b.y + b.height))
 //        .crop((left, top, left + w, top + h))
-// and then mirrored when flip is set. Decoding gives those bytes exactly.
+// and then mirrored when flip is set. Decoding gives the bytes of Pillow 13 exactly. (Earlier ones
+// resize tall images in the other order of passes, which rounds some samples differently by one.)
 struct CropBox {
   std::uint32_t x = 0, y = 0, width = 0, height = 0;    // the part of the source, in its pixels
   std::uint32_t resized_width = 0, resized_height = 0;  // what that part is resized to
@@ -121,8 +123,8 @@ class ImageDecoder {
 
   // Decodes a box chosen by the caller into out = height x width x 3. The box must lie inside the
   // image and the output inside the resized part.
-  Status decode_box(ByteView encoded, const CropBox& box, std::uint32_t height,
-                    std::uint32_t width, std::uint64_t pixels_max, MutableBytes out);
+  Status decode_box(ByteView encoded, const CropBox& box, std::uint32_t height, std::uint32_t width,
+                    std::uint64_t pixels_max, MutableBytes out);
 
   // Scratch memory held at present, for the memory budget of the caller.
   std::uint64_t scratch_bytes() const;

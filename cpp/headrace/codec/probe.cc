@@ -85,7 +85,8 @@ Result<ImageInfo> probe_png(ByteView png) {
                    std::to_string(info.height));
   }
   switch (colour) {
-    case 0: case 3: info.components = 1; break;
+    case 0:
+    case 3: info.components = 1; break;
     case 4: info.components = 2; break;
     case 2: info.components = 3; break;
     case 6: info.components = 4; break;
