@@ -1,6 +1,6 @@
 // Fields: the closed set of things a sample may hold, and views of their values.
 // Thread-safety: values; views are read-only.
-// Ownership: a FieldValue borrows from the unit bytes it was found in.
+// Ownership: a FieldValue borrows from the unit bytes it was found in, or from `held`.
 #pragma once
 
 #include <array>
@@ -68,6 +68,9 @@ struct FieldValue {
   DType dtype = DType::kU8;                          // scalar, array
   std::uint8_t dimensions = 0;                       // array
   std::array<std::uint64_t, kDimensionsMax> shape{}; // array, first `dimensions` entries
+  // Set when the unit does not hold the payload in one piece (a tar name with a ustar prefix):
+  // `bytes` then lives as long as this value and its copies.
+  std::shared_ptr<const std::string> held;
 };
 
 }  // namespace headrace::format

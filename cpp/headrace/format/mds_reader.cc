@@ -31,7 +31,7 @@ class MdsLocator final : public ShardLocator {
       : shard_(shard), offsets_(std::move(offsets)) {}
 
   Status locate(std::uint64_t sample, FetchUnit& out) const override {
-    if (sample + 1 >= offsets_.size()) {
+    if (sample >= offsets_.size() - 1) {
       return invalid_argument("shard " + std::to_string(shard_) + " has no sample " +
                               std::to_string(sample));
     }
