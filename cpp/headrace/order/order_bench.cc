@@ -16,8 +16,8 @@ RunOrder order_of(std::int64_t shards, std::uint32_t lanes) {
   spec.lanes = lanes;
   spec.chunk_samples = 100;
   spec.window_samples = 1 << 20;
-  return *RunOrder::make(
-      spec, std::vector<std::uint64_t>(static_cast<std::size_t>(shards), 1'000'000));
+  return *RunOrder::make(spec,
+                         std::vector<std::uint64_t>(static_cast<std::size_t>(shards), 1'000'000));
 }
 
 void sample_at(benchmark::State& state) {
@@ -30,8 +30,7 @@ BENCHMARK(sample_at)->Arg(1)->Arg(1000)->Arg(1'000'000);
 void position_of(benchmark::State& state) {
   const RunOrder order = order_of(state.range(0), 64);
   std::uint64_t i = 0;
-  for (auto _ : state)
-    benchmark::DoNotOptimize(order.position_of(mix64(i++) % order.samples(), 1));
+  for (auto _ : state) benchmark::DoNotOptimize(order.position_of(mix64(i++) % order.samples(), 1));
 }
 BENCHMARK(position_of)->Arg(1)->Arg(1000)->Arg(1'000'000);
 

@@ -13,7 +13,7 @@
 namespace headrace::order {
 namespace {
 
-constexpr std::size_t kFillBlock = 1024;
+constexpr std::size_t kFillBlock = 4096;  // 32 KiB of stack
 
 std::string number(std::uint64_t n) { return std::to_string(n); }
 
