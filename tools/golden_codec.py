@@ -11,7 +11,9 @@ import hashlib
 import io
 import pathlib
 import random
+import struct
 import subprocess
+import zlib
 
 import numpy as np
 from PIL import Image
@@ -73,6 +75,29 @@ def jpegs() -> dict[str, bytes]:
     return files
 
 
+def raw_png(samples: np.ndarray, depth: int, colour: int, interlaced: bool) -> bytes:
+    """A PNG of the kinds Pillow does not write; samples are rows x columns x channels."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
+
+    passes = [(0, 0, 1, 1)]  # first column and row, then the steps
+    if interlaced:
+        passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4),
+                  (1, 0, 2, 2), (0, 1, 1, 2)]  # fmt: skip
+    body = b""
+    for x, y, step_x, step_y in passes:
+        part = samples[y::step_y, x::step_x].astype(">u2" if depth == 16 else "u1")
+        if part.shape[1] > 0:
+            body += b"".join(b"\0" + row.tobytes() for row in part)
+    height, width = samples.shape[:2]
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlaced)
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(body, 9)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + parts
+
+
 def pngs() -> dict[str, bytes]:
     image = texture(61, 43, 4)
     files = {}
@@ -82,6 +107,11 @@ def pngs() -> dict[str, bytes]:
             picture.putalpha(image.convert("L"))
         files[f"{mode.lower()}.png"] = pillow_file(picture, "PNG")
     files["p_transparent.png"] = pillow_file(image.convert("P"), "PNG", transparency=3)
+    pixels = np.asarray(image).astype(np.uint16)
+    files["interlaced.png"] = raw_png(pixels, 8, 2, True)
+    files["interlaced_3x2.png"] = raw_png(pixels[:2, :3], 8, 2, True)
+    files["rgb16.png"] = raw_png(pixels[:20, :30] * 256 + 171, 16, 2, False)
+    files["grey16.png"] = raw_png(pixels[:20, :30, :1] * 256 + 171, 16, 0, False)
     files["two_bits.png"] = pillow_file(image.convert("P", palette=1, colors=4), "PNG", bits=2)
     return files
 
@@ -105,9 +135,16 @@ def boxes(width: int, height: int, rng: random.Random) -> list[tuple[int, ...]]:
     return rows
 
 
-def expected(data: bytes, row: tuple[int, ...]) -> str:
+def open_rgb(data: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(data))
+    if image.mode.startswith("I"):
+        # Pillow would clip 16-bit grey to 255; we keep the upper 8 bits, as it does for colour.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    return image.convert("RGB")
+
+
+def expected(image: Image.Image, row: tuple[int, ...]) -> str:
     x, y, w, h, resized_w, resized_h, left, top, flip, out_h, out_w = row
-    image = Image.open(io.BytesIO(data)).convert("RGB")
     box = (x, y, x + w, y + h)
     image = image.resize((resized_w, resized_h), Image.Resampling.BILINEAR, box=box)
     image = image.crop((left, top, left + out_w, top + out_h))
@@ -125,10 +162,10 @@ def main() -> None:
     ]
     for name, data in {**jpegs(), **pngs()}.items():
         (OUT / name).write_bytes(data)
-        width, height = Image.open(io.BytesIO(data)).size
+        image = open_rgb(data)
         lines += [
-            " ".join([name, *map(str, row), expected(data, row)])
-            for row in boxes(width, height, rng)
+            " ".join([name, *map(str, row), expected(image, row)])
+            for row in boxes(*image.size, rng)
         ]
     (OUT / "boxes.txt").write_text("\n".join(lines) + "\n")
 

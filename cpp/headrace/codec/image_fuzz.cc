@@ -1,6 +1,7 @@
 // Eight bytes that choose a crop, then any bytes as an image: pixels or a Status, twice the same.
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "headrace/base/check.h"
@@ -24,7 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> a(spec.bytes()), b(spec.bytes());
   const Status first = reused.decode(image, spec, key, a);
   const Status second = fresh.decode(image, spec, key, b);
-  HR_CHECK(first == second, "a decoder remembers an earlier file");
+  HR_CHECK(first == second,
+           "a decoder remembers an earlier file: " + first.to_string() + "; " + second.to_string());
   HR_CHECK(!first.is_ok() || a == b, "two decodes of one file differ");
   HR_CHECK(first.code() != Code::kInternal, "an error of our own");
   return 0;

@@ -276,6 +276,8 @@ Status JpegReader::read(ByteView jpeg, const ImageInfo& info, const Region& regi
   s.memory.start(scratch);
   s.decoder.mem = s.memory.manager();
   jpeg_abort_decompress(&s.decoder);
+  s.decoder.output_scanline =
+      0;  // said in messages, also of files that fail before their first row
   forget_tables(s.decoder);
   s.source.next_input_byte = reinterpret_cast<const JOCTET*>(jpeg.data());
   s.source.bytes_in_buffer = jpeg.size();
