@@ -134,6 +134,9 @@ Status ImageSpec::validate() const {
     return invalid_argument("flip probability must be within [0, 1], not " +
                             std::to_string(flip_probability));
   }
+  if (pixels_max == 0 || pixels_max > kPixelsLimit) {
+    return invalid_argument("pixels_max must be 1 .. 2^32, not " + std::to_string(pixels_max));
+  }
   if (crop == Crop::kNone) {
     if (height == 0 && width == 0) return Status::ok();
     return invalid_argument(

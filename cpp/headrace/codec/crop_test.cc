@@ -34,6 +34,8 @@ TEST(ImageSpec, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(refused([&](ImageSpec& s) { s.scale_min = nan; }));
   EXPECT_TRUE(refused([&](ImageSpec& s) { s.ratio_max = nan; }));
   EXPECT_TRUE(refused([](ImageSpec& s) { s.crop = Crop::kNone; }));
+  EXPECT_TRUE(refused([](ImageSpec& s) { s.pixels_max = 0; }));
+  EXPECT_TRUE(refused([](ImageSpec& s) { s.pixels_max = kPixelsLimit + 1; }));
   EXPECT_TRUE(refused([](ImageSpec& s) { s.crop = Crop::kCenter, s.resize_shorter = 223; }));
 }
 
@@ -123,7 +125,7 @@ TEST(ChooseBox, RefusesEmptyHugeAndTooThinImages) {
   EXPECT_EQ(choose_box(spec, {}, 0, 5).status().code(), Code::kInvalidArgument);
   EXPECT_EQ(choose_box(spec, {}, 65535, 65535).status().code(), Code::kExhausted);
   spec.crop = Crop::kCenter;
-  spec.pixels_max = std::uint64_t{1} << 40;
+  spec.pixels_max = kPixelsLimit;
   EXPECT_EQ(choose_box(spec, {}, 1, 1 << 30).status().code(), Code::kInvalidArgument);
 }
 

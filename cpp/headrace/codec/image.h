@@ -33,6 +33,8 @@ enum class Crop : std::uint8_t {
 };
 
 inline constexpr std::uint32_t kImageSideMax = 65535;
+// No pixels_max may be larger, so that sizes in bytes always fit 64 bits.
+inline constexpr std::uint64_t kPixelsLimit = std::uint64_t{1} << 32;
 
 // What to make of every image. Output is RGB, 8 bits a sample, height x width x 3 (HWC).
 struct ImageSpec {

@@ -139,12 +139,12 @@ struct ImageDecoder::Impl {
 Status ImageDecoder::Impl::decode(ByteView encoded, const ImageInfo& info, const CropBox& box,
                                   std::uint32_t height, std::uint32_t width, MutableBytes out) {
   HR_TRY(check_box(box, height, width, info));
-  const std::uint64_t bytes = std::uint64_t{height} * width * 3;
-  if (out.size() != bytes) {
-    return invalid_argument("the output of " + size_text(width, height) + " pixels takes " +
-                            std::to_string(bytes) + " bytes, not " + std::to_string(out.size()));
+  if (out.size() % 3 != 0 || out.size() / 3 != std::uint64_t{height} * width) {
+    return invalid_argument("the output of " + size_text(width, height) +
+                            " pixels takes three bytes a pixel, not " + std::to_string(out.size()) +
+                            " in all");
   }
-  scratch.reset(kScratchBase + 8 * bytes +
+  scratch.reset(kScratchBase + 8 * out.size() +
                 kScratchPixelBytes * (info.width + kScratchSide) * (info.height + kScratchSide));
   if (box.width == box.resized_width && box.height == box.resized_height) {
     const Region region{box.x + box.left, box.y + box.top, width, height, 0};
@@ -214,6 +214,7 @@ Status ImageDecoder::decode(ByteView encoded, const ImageSpec& spec, SampleKey k
 Status ImageDecoder::decode_box(ByteView encoded, const CropBox& box, std::uint32_t height,
                                 std::uint32_t width, std::uint64_t pixels_max, MutableBytes out) {
   HR_ASSIGN(const ImageInfo info, probe_image(encoded));
+  if (pixels_max > kPixelsLimit) return invalid_argument("pixels_max is above 2^32");
   if (std::uint64_t{info.width} * info.height > pixels_max) {
     return exhausted("an image of " + size_text(info.width, info.height) +
                      " has more than pixels_max = " + std::to_string(pixels_max) + " pixels");

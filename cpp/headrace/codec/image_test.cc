@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -86,6 +87,36 @@ TEST(ImageDecoder, GivesPillowsBytesForEveryGoldenBox) {
     ++boxes;
   }
   EXPECT_EQ(boxes, 280);
+}
+
+// Skipped rows and columns must not show: any part equals that part of the whole image.
+TEST(ImageDecoder, DecodesAnyPartAsTheWholeImageHasIt) {
+  ImageDecoder decoder;
+  Rng rng(8);
+  for (const char* name : {"420.jpg", "422.jpg", "440.jpg", "411.jpg", "mixed.jpg", "restart.jpg",
+                           "progressive.jpg", "arithmetic.jpg", "grey.jpg", "tall.jpg"}) {
+    const std::string data = read_file(name);
+    const ImageInfo info = *probe_image(as_bytes(data));
+    std::vector<std::byte> whole(std::size_t{info.width} * info.height * 3);
+    const ImageSpec spec{.height = 0, .width = 0, .crop = Crop::kNone};
+    ASSERT_TRUE(decoder.decode(as_bytes(data), spec, {}, whole).is_ok());
+    for (int n = 0; n < 60; ++n) {
+      CropBox box;
+      box.x = static_cast<std::uint32_t>(rng.below(info.width));
+      box.y = static_cast<std::uint32_t>(rng.below(info.height));
+      box.width = box.resized_width = 1 + static_cast<std::uint32_t>(rng.below(info.width - box.x));
+      box.height = box.resized_height =
+          1 + static_cast<std::uint32_t>(rng.below(info.height - box.y));
+      std::vector<std::byte> part(std::size_t{box.width} * box.height * 3);
+      ASSERT_TRUE(
+          decoder.decode_box(as_bytes(data), box, box.height, box.width, kPixelsMax, part).is_ok());
+      const std::size_t row = std::size_t{box.width} * 3;
+      for (std::uint32_t y = 0; y < box.height; ++y) {
+        const std::byte* const want = &whole[(std::size_t{box.y + y} * info.width + box.x) * 3];
+        ASSERT_TRUE(std::equal(want, want + row, &part[y * row])) << name << " row " << y;
+      }
+    }
+  }
 }
 
 TEST(ImageDecoder, DecodesTheBoxThatTheKeyChooses) {
