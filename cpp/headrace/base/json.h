@@ -22,7 +22,13 @@ class Json {
   // In the order of the text; names are unique.
   using Object = std::vector<JsonMember>;
 
-  Json() = default;  // null
+  // null. Defined where JsonMember is complete, which clang asks for.
+  Json() noexcept;
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
   static Json boolean(bool value);
   static Json number(std::uint64_t value);
   static Json number_signed(std::int64_t value);
@@ -62,6 +68,13 @@ struct JsonMember {
   std::string name;
   Json value;
 };
+
+inline Json::Json() noexcept = default;
+inline Json::Json(const Json& other) = default;
+inline Json::Json(Json&& other) noexcept = default;
+inline Json& Json::operator=(const Json& other) = default;
+inline Json& Json::operator=(Json&& other) noexcept = default;
+inline Json::~Json() = default;
 
 inline constexpr std::size_t kJsonDepthMax = 64;
 

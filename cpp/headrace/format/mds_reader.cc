@@ -143,12 +143,13 @@ class MdsReader final : public Reader {
                                   " and the index says " + std::to_string(info.bytes) + " bytes");
     }
     // One pass without branches decides; a second one finds the place for the message.
-    bool is_bad = false;
+    int is_bad = 0;
     const auto least = static_cast<std::uint32_t>(sample_bytes_min_);
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
-      is_bad |= (offsets[i + 1] < offsets[i]) | (offsets[i + 1] - offsets[i] < least);
+      is_bad |= static_cast<int>(offsets[i + 1] < offsets[i]) |
+                static_cast<int>(offsets[i + 1] - offsets[i] < least);
     }
-    if (!is_bad) return Status::ok();
+    if (is_bad == 0) return Status::ok();
     for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
       if (offsets[i + 1] < offsets[i] || offsets[i + 1] - offsets[i] < least) {
         return bad_shard(shard, "places sample " + std::to_string(i) + " at bytes " +
@@ -163,7 +164,7 @@ class MdsReader final : public Reader {
   const Schema schema_;
   const std::vector<MdsColumn> columns_;
   const std::vector<ShardInfo> shards_;
-  std::uint64_t lengths_bytes_ = 0;     // the lengths of the variable columns
+  std::uint64_t lengths_bytes_ = 0;  // the lengths of the variable columns
   std::uint64_t sample_bytes_min_ = 0;
 };
 
@@ -201,7 +202,8 @@ Status check_supported(const Json& entry) {
   }
   const std::string& name = *format->as_string();
   if (name == "json" || name == "csv" || name == "tsv" || name == "xsv") {
-    return unimplemented("'format' is " + name + ", and only mds shards are read; write the data "
+    return unimplemented("'format' is " + name +
+                         ", and only mds shards are read; write the data "
                          "set again as MDS (headrace pack reads JSONL and CSV)");
   }
   if (name != "mds") return corrupt("'format' is '" + name.substr(0, 40) + "', not 'mds'");
@@ -267,8 +269,9 @@ Result<MdsShard> read_shard(const Json& entry) {
   if (sizes == nullptr || sizes->as_array() == nullptr ||
       sizes->as_array()->size() != shard.names.size() ||
       shard.encodings.size() != shard.names.size()) {
-    return corrupt("'column_names', 'column_encodings' and 'column_sizes' must be arrays of equal "
-                   "length");
+    return corrupt(
+        "'column_names', 'column_encodings' and 'column_sizes' must be arrays of equal "
+        "length");
   }
   return shard;
 }
