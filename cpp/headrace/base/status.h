@@ -83,13 +83,14 @@ class [[nodiscard]] Result {
     check_ok();
     return std::get<1>(rep_);
   }
-  T&& value() && {
+  // By value, so that a loop over what a temporary Result holds does not dangle.
+  T value() && {
     check_ok();
     return std::get<1>(std::move(rep_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

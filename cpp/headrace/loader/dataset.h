@@ -63,11 +63,10 @@ class Dataset {
   // otherwise. Looked up once, then kept.
   Result<std::optional<ByteView>> peek_shard(std::uint32_t shard);
   // The locator of a shard when it is at hand or can be made from peeked bytes; null when its range
-  // must be fetched first (see adopt_locator).
-  Result<std::shared_ptr<const format::ShardLocator>> locator(std::uint32_t shard);
+  // must be fetched first (see adopt_locator). It lives as long as the data set.
+  Result<const format::ShardLocator*> locator(std::uint32_t shard);
   // Makes and keeps the locator from the fetched bytes of reader().locator_extent(shard).
-  Result<std::shared_ptr<const format::ShardLocator>> adopt_locator(std::uint32_t shard,
-                                                                    ByteView bytes);
+  Result<const format::ShardLocator*> adopt_locator(std::uint32_t shard, ByteView bytes);
   // The object of a shard with its pin, once known; remember_pin keeps what a first reply said.
   store::ObjectRef object(std::uint32_t shard) const;
   void remember_pin(std::uint32_t shard, const std::string& pin);

@@ -18,7 +18,7 @@
 #include "headrace/loader/batch.h"
 #include "headrace/loader/dataset.h"
 #include "headrace/loader/external_stage.h"
-#include "headrace/order/state.h"
+#include "headrace/order/order_state.h"
 #include "headrace/order/steps.h"
 
 namespace headrace::loader {
@@ -45,7 +45,8 @@ struct LoaderOptions {
   std::uint64_t memory = std::uint64_t{1} << 30;   // bytes: batches ahead, held ones, fetched ranges
   std::uint32_t batches_ahead = 0;                 // at most; 0: 2 + 2 * executor width
   Duration read_timeout = std::chrono::seconds(60);   // of one fetch, retries included
-  Duration batch_timeout = std::chrono::seconds(300); // next() gives up with Deadline after this
+  Duration batch_timeout = std::chrono::seconds(300); // the consumer waits no longer for a batch
+  Duration held_timeout = std::chrono::seconds(10);   // ... nor for memory that it holds itself
 };
 
 struct LoaderDeps {
@@ -64,6 +65,8 @@ struct LoaderPlan {
   std::uint64_t window_bytes = 0;  // this rank's share that must be in memory; 0 when local
 };
 
+class Engine;
+
 class Loader {
  public:
   // Exhausted when this rank's share of the window does not fit into the memory, with the options
@@ -76,10 +79,11 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   const LoaderPlan& plan() const;
-  const order::StepPlanner& planner() const;
+  std::shared_ptr<const order::StepPlanner> planner() const;
 
-  // The next batch, waiting until `deadline` at most: Deadline then, and calling again is fine. Any
-  // other failure is final until seek(). Reading ahead starts with the first call.
+  // The next batch; null when none is ready at `deadline`, and calling again is fine. A failure is
+  // final until seek(): among others Deadline after `batch_timeout` without a batch, and Exhausted
+  // when the consumer holds all memory. Reading ahead starts with the first call.
   Result<std::shared_ptr<Batch>> next(TimePoint deadline = kForever);
 
   // Run position of the next sample that next() has not handed out.
@@ -99,9 +103,8 @@ class Loader {
   void close();
 
  private:
-  class Impl;
-  explicit Loader(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Loader(std::unique_ptr<Engine> engine);
+  std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace headrace::loader
