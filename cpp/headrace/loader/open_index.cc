@@ -96,9 +96,14 @@ Result<std::shared_ptr<format::Reader>> load_reader(store::ObjectStore& store,
   if (own.is_ok() && *own) return open_own_index(store, how, names.front());
   auto found = store::read_whole_many(store, how, names, kIndexBytesMax);
   if (found[0].is_ok()) return open_own_index(store, how, names.front());
+  // S3 answers 403 for a missing object to whoever may not list, so a refusal of one name only
+  // counts when no other name is there.
+  Status refused;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!found[i].is_ok()) {
-      if (found[i].status().code() != Code::kNotFound) return found[i].status();
+      const Status status = found[i].status();
+      if (status.code() != Code::kNotFound && status.code() != Code::kDenied) return status;
+      if (status.code() == Code::kDenied && refused.is_ok()) refused = status;
       continue;
     }
     const format::Format& format = *format::self_indexed_formats()[i - 1];
@@ -109,7 +114,7 @@ Result<std::shared_ptr<format::Reader>> load_reader(store::ObjectStore& store,
     if (reader.is_ok()) return reader;
     return reader.status().with_context(store.describe(names[i]));
   }
-  return no_index(url, names);
+  return refused.is_ok() ? no_index(url, names) : refused;
 }
 
 }  // namespace headrace::loader
