@@ -30,7 +30,7 @@ else:
     import tomli as tomllib
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
-TEST_FILE = re.compile(r"_(test|fuzz|bench|prop)\.cc$")
+TEST_FILE = re.compile(r"_(test|fuzz|bench)\.cc$|_testing\.(h|cc)$")
 
 
 @dataclass
@@ -157,14 +157,13 @@ class Checker:
 
     def check_file(self, layer: Layer, path: Path) -> None:
         text = path.read_text(errors="replace")
-        is_test = bool(TEST_FILE.search(path.name))
+        is_test = bool(TEST_FILE.search(path.name)) or layer.name == "testing"
         for match in INCLUDE.finditer(text):
             self.check_include(layer, path, line_of(text, match.start()), match, is_test)
         code = strip_cpp(text)
         name = path.relative_to(self.root / "cpp" / "headrace").as_posix()
         for rule in self.rules["calls"]:
-            is_free = is_test or layer.name == "testing"
-            if name in rule["files"] or (is_free and not rule.get("tests_too")):
+            if name in rule["files"] or (is_test and not rule.get("tests_too")):
                 continue
             for match in re.finditer(rule["pattern"], code):
                 self.report(
@@ -196,7 +195,7 @@ class Checker:
             is_ours = name.startswith("headrace/")
             if is_ours:
                 self.report(path, line, "include", f'write "{name}" in quotes')
-            elif path.suffix == ".h" and name not in self.standard and layer.name != "testing":
+            elif path.suffix == ".h" and name not in self.standard and not is_test:
                 self.report(
                     path, line, "include",
                     f"<{name}> in a header puts it on every user: include it in a .cc and hide it"
@@ -209,10 +208,10 @@ class Checker:
             self.report(path, line, "include", f'"{name}": {text}')
             return
         self.includes.setdefault(path, []).append((line, target))
+        if name.endswith("_testing.h") and not is_test:
+            self.report(path, line, "layers", f"{name} is for tests: the product must not use it")
         to = Path(name).parts[1]
         if not self.check_edge(layer, to, path, line, is_test) or is_test or to == layer.name:
-            return
-        if layer.name == "testing":  # it never ships, and its targets are not layers
             return
         if to not in layer.declared:
             text = f"{layer.name}/CMakeLists.txt does not declare {to}: add it to DEPS"

@@ -13,8 +13,8 @@ build=(
   nlohmann-json3-dev
 )
 test=(
-  ccache clang-19 clang-tidy-19 libclang-rt-19-dev libgmock-dev libgtest-dev mold nginx-light
-  openssl
+  ccache clang-19 clang-tidy-19 libbenchmark-dev libclang-rt-19-dev libgmock-dev libgtest-dev
+  librapidcheck-dev mold nginx-light openssl
 )
 demo=(
   gnome-backgrounds lxqt-themes mate-backgrounds plasma-workspace-wallpapers python3-doc

@@ -132,7 +132,7 @@ def check_words(name: Path, text: str, words: list[dict[str, str]]) -> Iterator[
 
 def check_lines(name: Path, text: str, sizes: dict[str, int]) -> Iterator[Finding]:
     lines = text.splitlines()
-    is_test = bool(re.search(r"_test\.cc$|_bench\.cc$|^test_|_test\.py$|conftest", name.name))
+    is_test = "testing" in name.parts or bool(re.search(r"_(test|bench)\.cc$|^test_", name.name))
     limit = sizes["test_lines" if is_test else "file_lines"]
     if len(lines) > limit:
         yield Finding(

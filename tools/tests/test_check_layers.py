@@ -57,6 +57,17 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         source("loader", '#include "headrace/testing/fake.h"\n'),
         source("loader", '#include "headrace/testing/fake.h"\n', "x_test.cc"),
     ),
+    "test helper in the product": (
+        "is for tests",
+        {
+            **source("order", '#include "headrace/order/y_testing.h"\n'),
+            "cpp/headrace/order/y_testing.h": HEADER + "#include <gtest/gtest.h>\n",
+        },
+        {
+            **source("order", '#include "headrace/order/y_testing.h"\n', "x_test.cc"),
+            "cpp/headrace/order/y_testing.h": HEADER + "#include <gtest/gtest.h>\n",
+        },
+    ),
     "upward DEPS": (
         "format/CMakeLists.txt:2: [layers] format must not depend on store",
         layer("format", "SOURCES x.cc DEPS store"),

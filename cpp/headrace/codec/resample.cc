@@ -1,6 +1,7 @@
 #include "headrace/codec/resample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "headrace/base/check.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int kFraction = 22;
 constexpr std::uint32_t kHalf = 1u << (kFraction - 1);
+// Weights are rounded by adding this and cutting off, as Pillow does.
+constexpr double kRound = 0.5;
 constexpr std::uint32_t kLowMask = (1u << 11) - 1;
 
 double triangle(double x) {
@@ -32,6 +35,18 @@ std::uint32_t weight_of(const std::uint32_t* pair, int t) {
 // Weights sum to 2^22 within one unit a tap, so a sum of bytes stays below 2^31 for any image side.
 std::uint8_t to_byte(std::uint32_t sum) {
   return static_cast<std::uint8_t>(std::min<std::uint32_t>((sum + kHalf) >> kFraction, 255));
+}
+
+// Bytes of one output row that are summed together; compilers turn the loop into vector code.
+constexpr std::size_t kBlock = 128;
+
+void add_scaled(const std::uint8_t* from, std::uint32_t weight, std::size_t n,
+                std::array<std::uint32_t, kBlock>& sums) {
+  if (n == kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) sums[i] += from[i] * weight;
+  } else {
+    for (std::size_t i = 0; i < n; ++i) sums[i] += from[i] * weight;
+  }
 }
 
 }  // namespace
@@ -87,7 +102,7 @@ void Taps::place_weights(const Axis& axis) {
     std::uint32_t* const pairs = &weights_[std::size_t{o} * pairs_ * 2];
     for (std::uint32_t t = 0; t < sizes_[o]; ++t) {
       const double share = sum != 0.0 ? raw_[t] / sum : raw_[t];
-      const auto weight = static_cast<std::uint32_t>(0.5 + share * (1 << kFraction));
+      const auto weight = static_cast<std::uint32_t>(kRound + share * (1 << kFraction));
       pairs[t / 2 * 2] |= (weight >> 11) << (16 * (t % 2));
       pairs[t / 2 * 2 + 1] |= (weight & kLowMask) << (16 * (t % 2));
     }
@@ -102,17 +117,21 @@ void horizontal(Simd simd, const Taps& taps, const std::uint8_t* from, std::size
   static_cast<void>(simd);
   for (std::size_t row = 0; row < rows; ++row) {
     const std::uint8_t* const source = from + row * from_stride;
-    std::uint8_t* const target = to + row * to_stride;
-    for (std::uint32_t o = 0; o < taps.count(); ++o) {
+    std::uint8_t* target = to + row * to_stride;
+    const std::uint32_t* pair = taps.weights().data();
+    for (std::uint32_t o = 0; o < taps.count(); ++o, target += 3) {
       const std::uint8_t* pixel = source + std::size_t{taps.starts()[o]} * 4;
-      const std::uint32_t* pair = &taps.weights()[std::size_t{o} * taps.pairs() * 2];
-      std::uint32_t sum[3] = {0, 0, 0};
+      std::uint32_t red = 0, green = 0, blue = 0;
       for (std::uint32_t p = 0; p < taps.pairs(); ++p, pixel += 8, pair += 2) {
         const std::uint32_t w0 = weight_of(pair, 0);
         const std::uint32_t w1 = weight_of(pair, 1);
-        for (int c = 0; c < 3; ++c) sum[c] += pixel[c] * w0 + pixel[c + 4] * w1;
+        red += pixel[0] * w0 + pixel[4] * w1;
+        green += pixel[1] * w0 + pixel[5] * w1;
+        blue += pixel[2] * w0 + pixel[6] * w1;
       }
-      for (int c = 0; c < 3; ++c) target[o * 3 + static_cast<std::uint32_t>(c)] = to_byte(sum[c]);
+      target[0] = to_byte(red);
+      target[1] = to_byte(green);
+      target[2] = to_byte(blue);
     }
   }
 }
@@ -126,13 +145,15 @@ void vertical(Simd simd, const Taps& taps, const std::uint8_t* from, std::size_t
   const std::uint32_t last = taps.end() - taps.begin() - 1;
   for (std::uint32_t o = 0; o < taps.count(); ++o, to += to_stride) {
     const std::uint32_t* const pairs = &taps.weights()[std::size_t{o} * taps.pairs() * 2];
-    for (std::size_t b = 0; b < bytes; ++b) {
-      std::uint32_t sum = 0;
+    for (std::size_t b = 0; b < bytes; b += kBlock) {
+      const std::size_t n = std::min(kBlock, bytes - b);
+      std::array<std::uint32_t, kBlock> sums{};
       for (std::uint32_t t = 0; t < 2 * taps.pairs(); ++t) {
         const std::size_t row = std::min(taps.starts()[o] + t, last);
-        sum += from[row * from_stride + b] * weight_of(pairs + t / 2 * 2, static_cast<int>(t % 2));
+        const std::uint32_t weight = weight_of(pairs + t / 2 * 2, static_cast<int>(t % 2));
+        add_scaled(from + row * from_stride + b, weight, n, sums);
       }
-      to[b] = to_byte(sum);
+      for (std::size_t i = 0; i < n; ++i) to[b + i] = to_byte(sums[i]);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <algorithm>
 #include <map>
@@ -12,7 +13,7 @@
 
 #include "headrace/base/rng.h"
 #include "headrace/order/lookup.h"
-#include "headrace/order/order_testing.h"
+#include "headrace/order/random_data.h"
 
 namespace headrace::order {
 namespace {
@@ -100,7 +101,7 @@ TEST(RunOrder, IsAPermutationWithItsInverseAndBulkWithManyLanes) {
 TEST(RunOrder, IsAPermutationWithItsInverseAndBulkForRandomData) {
   EXPECT_TRUE(rc::check([] {
     const TestData data = any_data(3000);
-    check_epoch(data, pick<std::uint64_t>(0, 5));
+    check_epoch(data, pick(0, 5));
     RC_ASSERT(!testing::Test::HasFatalFailure());
   }));
 }
@@ -108,7 +109,7 @@ TEST(RunOrder, IsAPermutationWithItsInverseAndBulkForRandomData) {
 TEST(RunOrder, PiecesTileRandomDataAndAgreeWithTheirSamples) {
   EXPECT_TRUE(rc::check([] {
     const TestData data = any_data(2000);
-    check_pieces(data, pick<std::uint64_t>(0, 5));
+    check_pieces(data, pick(0, 5));
     RC_ASSERT(!testing::Test::HasFatalFailure());
   }));
 }
@@ -117,8 +118,8 @@ TEST(RunOrder, FillFromAnywhereAcrossEpochsEqualsOneByOne) {
   EXPECT_TRUE(rc::check([] {
     const TestData data = any_data(4000);
     const RunOrder order = data.make();
-    const auto t = pick<std::uint64_t>(0, 3 * order.samples());
-    std::vector<Placement> out(pick<std::uint64_t>(0, 2 * order.samples()));
+    const auto t = pick(0, 3 * order.samples());
+    std::vector<Placement> out(pick(0, 2 * order.samples()));
     order.fill(t, out);
     std::vector<std::uint32_t> lanes(out.size());
     order.fill_lanes(t, lanes);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "headrace/order/order_testing.h"
+#include "headrace/order/random_data.h"
 
 namespace headrace::order {
 namespace {
@@ -33,9 +34,9 @@ StepPlanner planner_of(RunOrder order, std::uint64_t batch, EpochEnd end,
 SkipList any_skip(std::uint64_t limit) {
   std::vector<Interval> intervals;
   const auto count = pick(0, 5);
-  for (int i = 0; i < count; ++i) {
-    const auto begin = pick<std::uint64_t>(0, limit);
-    intervals.push_back({begin, begin + pick<std::uint64_t>(0, limit / 3 + 2)});
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto begin = pick(0, limit);
+    intervals.push_back({begin, begin + pick(0, limit / 3 + 2)});
   }
   return *SkipList::make(std::move(intervals));
 }
@@ -112,13 +113,13 @@ TEST(Steps, SkippedPositionsAreNeverTakenAndWholeEpochsArePassedAtOnce) {
 
 TEST(Steps, CountsAgreeWithPlanning) {
   EXPECT_TRUE(rc::check([] {
-    const auto n = pick<std::uint64_t>(1, 80);
+    const auto n = pick(1, 80);
     const EpochEnd end =
         *rc::gen::elementOf(std::vector<EpochEnd>(std::begin(kEpochEnds), std::end(kEpochEnds)));
-    const auto batch = pick<std::uint64_t>(1, end == EpochEnd::kDrop ? n + 1 : 2 * n + 2);
+    const auto batch = pick(1, end == EpochEnd::kDrop ? n + 1 : 2 * n + 2);
     const SkipList skip = any_skip(3 * n);
     const StepPlanner planner = planner_of(plain_order(n), batch, end, skip.intervals());
-    const auto start = pick<std::uint64_t>(0, 3 * n);
+    const auto start = pick(0, 3 * n);
     const std::uint64_t from = *planner.settle(start);
     RC_ASSERT(*planner.settle(from) == from);
     RC_ASSERT(*planner.plan(start) == *planner.plan(from));
@@ -191,12 +192,12 @@ TEST(Shares, StepSetsAreEqualForEveryWorldSizeAndAssignment) {
     const TestData data = any_data(2000);
     const RunOrder order = data.make();
     const std::uint64_t n = order.samples();
-    const auto batch = pick<std::uint64_t>(1, std::min<std::uint64_t>(n, 300) + 1);
+    const auto batch = pick(1, std::min<std::uint64_t>(n, 300) + 1);
     const SkipList skip = any_skip(2 * n);
     for (const EpochEnd end : kEpochEnds)
       for (const Assignment how : {Assignment::kLocal, Assignment::kStrict}) {
         const StepPlanner planner = planner_of(order, batch, end, skip.intervals(), how);
-        const Step step = *planner.plan(pick<std::uint64_t>(0, 2 * n));
+        const Step step = *planner.plan(pick(0, 2 * n));
         for (const std::uint64_t world : {std::uint64_t{1}, batch / 2 + 1, batch})
           check_shares(planner, step, world);
       }
@@ -244,10 +245,11 @@ Consumed run_with_kills(const RunOrder& order, std::uint64_t batch, EpochEnd end
     Consumed running = committed;
     const Assignment how = *rc::gen::element(Assignment::kLocal, Assignment::kStrict);
     const StepPlanner planner = planner_of(order, batch, end, skip.intervals(), how);
-    const auto world = pick<std::uint64_t>(1, std::min<std::uint64_t>(64, batch) + 1);
+    const auto world = pick(1, std::min<std::uint64_t>(64, batch) + 1);
     const auto steps_to_live = pick(1, 12);
     const auto checkpoint_every = pick(1, 5);
-    for (int step_count = 1; step_count <= steps_to_live && running.next < stop; ++step_count) {
+    for (std::uint64_t step_count = 1; step_count <= steps_to_live && running.next < stop;
+         ++step_count) {
       const Step step = *planner.plan(running.next);
       for (std::uint64_t rank = 0; rank < world; ++rank) {
         const RankShare share = *planner.assign(step, rank, world);
@@ -265,7 +267,7 @@ TEST(Resume, DeliversEverySampleOnceWhateverDiesAndOnWhateverWorld) {
     const TestData data = any_data(400);
     const RunOrder order = data.make();
     const std::uint64_t n = order.samples();
-    const auto batch = pick<std::uint64_t>(1, std::min<std::uint64_t>(n, 96) + 1);
+    const auto batch = pick(1, std::min<std::uint64_t>(n, 96) + 1);
     const SkipList skip = *rc::gen::arbitrary<bool>() ? any_skip(2 * n) : SkipList();
     for (const EpochEnd end : kEpochEnds) {
       const Consumed done = run_with_kills(order, batch, end, skip, 2 * n);
@@ -294,7 +296,7 @@ TEST(Resume, TheBatchMayChangeAtAnyStepWithoutLossOrRepeat) {
       std::uint64_t t = 0;
       std::uint64_t expected = 0;
       while (t < 3 * n) {
-        const auto batch = pick<std::uint64_t>(1, 2 * n + 1);
+        const auto batch = pick(1, 2 * n + 1);
         const Step step = *planner_of(order, batch, end).plan(t);
         for (const std::uint64_t position : positions_of(step)) RC_ASSERT(position == expected++);
         t = step.next;

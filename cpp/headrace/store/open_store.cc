@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "headrace/store/http_store.h"
 #include "headrace/store/local_store.h"
+#include "headrace/store/s3_store.h"
 #include "headrace/store/url.h"
 
 namespace headrace::store {
@@ -71,6 +73,10 @@ Result<std::unique_ptr<ObjectStore>> open_store(std::string_view url, const Stor
   if (scheme == "file") {
     HR_ASSIGN(std::string path, path_of_file_url(url.substr(7)));
     return open_local(std::move(path), deps);
+  }
+  if (scheme == "http" || scheme == "https") return open_http_store(url, options, deps);
+  if (scheme == "s3") {
+    return open_s3_store("s3://" + std::string(url.substr(5)), options, deps);
   }
   return unimplemented("no store serves '" + scheme +
                        "://'; use a path, file://, s3://, http:// or https://");
