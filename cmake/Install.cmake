@@ -23,4 +23,5 @@ install(FILES ${PROJECT_BINARY_DIR}/headraceConfig.cmake
   ${PROJECT_BINARY_DIR}/headraceConfigVersion.cmake
   DESTINATION ${config_dir} COMPONENT cpp)
 install(DIRECTORY cpp/headrace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT cpp
-  FILES_MATCHING PATTERN "*.h" PATTERN "testing" EXCLUDE PATTERN "*_testing.h" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" PATTERN "testing" EXCLUDE
+  PATTERN "*_testing.h" EXCLUDE PATTERN "*_test_util.h" EXCLUDE PATTERN "test_*.h" EXCLUDE)

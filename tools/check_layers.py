@@ -30,7 +30,7 @@ else:
     import tomli as tomllib
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
-TEST_FILE = re.compile(r"_(test|fuzz|bench)\.cc$|_testing\.(h|cc)$")
+TEST_FILE = re.compile(r"_(test|fuzz|bench)\.cc$|_(testing|test_util)\.(h|cc)$|^test_\w+\.(h|cc)$")
 
 
 @dataclass
@@ -193,9 +193,13 @@ class Checker:
                 )  # fmt: skip
         if quote == "<":
             is_ours = name.startswith("headrace/")
+            own = path.relative_to(self.root / "cpp" / "headrace").as_posix()
+            is_adapter = own in self.rules["headers"]["adapters"]
             if is_ours:
                 self.report(path, line, "include", f'write "{name}" in quotes')
-            elif path.suffix == ".h" and name not in self.standard and not is_test:
+            elif (
+                path.suffix == ".h" and name not in self.standard and not is_test and not is_adapter
+            ):
                 self.report(
                     path, line, "include",
                     f"<{name}> in a header puts it on every user: include it in a .cc and hide it"
@@ -208,7 +212,10 @@ class Checker:
             self.report(path, line, "include", f'"{name}": {text}')
             return
         self.includes.setdefault(path, []).append((line, target))
-        if name.endswith("_testing.h") and not is_test:
+        own = target.relative_to(self.root / "cpp" / "headrace").as_posix()
+        if path.suffix == ".h" and own in self.rules["headers"]["adapters"]:
+            self.report(path, line, "include", f"{name} is private to its adapter's .cc files")
+        if TEST_FILE.search(target.name) and not is_test:
             self.report(path, line, "layers", f"{name} is for tests: the product must not use it")
         to = Path(name).parts[1]
         if not self.check_edge(layer, to, path, line, is_test) or is_test or to == layer.name:

@@ -14,6 +14,7 @@ import random
 import struct
 import subprocess
 import zlib
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -33,7 +34,7 @@ def texture(width: int, height: int, seed: int) -> Image.Image:
     return Image.fromarray(np.clip(np.stack(planes, -1), 0, 255).astype(np.uint8))
 
 
-def pillow_file(image: Image.Image, kind: str, **options: object) -> bytes:
+def pillow_file(image: Image.Image, kind: str, **options: Any) -> bytes:
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()
@@ -48,7 +49,7 @@ def cjpeg_file(image: Image.Image, *options: str) -> bytes:
 def jpegs() -> dict[str, bytes]:
     big = texture(161, 123, 1)
     grey = big.convert("L")
-    jpeg = {"kind": "JPEG", "quality": 80}
+    jpeg: dict[str, Any] = {"kind": "JPEG", "quality": 80}
     files = {
         "444.jpg": pillow_file(big, **jpeg, subsampling=0),
         "422.jpg": pillow_file(big, **jpeg, subsampling=1),
@@ -118,7 +119,7 @@ def pngs() -> dict[str, bytes]:
 
 def boxes(width: int, height: int, rng: random.Random) -> list[tuple[int, ...]]:
     """x y w h, resized size, window corner, flip, output size (rows first)."""
-    rows = [(0, 0, width, height, width, height, 0, 0, 0, height, width)]
+    rows: list[tuple[int, ...]] = [(0, 0, width, height, width, height, 0, 0, 0, height, width)]
     for n in range(BOXES_PER_IMAGE - 1):
         w, h = rng.randint(1, width), rng.randint(1, height)
         x, y = rng.randint(0, width - w), rng.randint(0, height - h)
@@ -165,7 +166,7 @@ def main() -> None:
         image = open_rgb(data)
         lines += [
             " ".join([name, *map(str, row), expected(image, row)])
-            for row in boxes(*image.size, rng)
+            for row in boxes(image.width, image.height, rng)
         ]
     (OUT / "boxes.txt").write_text("\n".join(lines) + "\n")
 

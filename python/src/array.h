@@ -16,7 +16,7 @@
 
 namespace headrace::python {
 
-// Shares an owner, and forgets it in a forked child, where the locks behind it may be held for ever.
+// Shares an owner, and forgets it in a forked child, where the locks behind it may never open.
 class KeepAlive {
  public:
   template <typename T>

@@ -1,6 +1,6 @@
 // dlpack: the DLPack 1.1 structures (github.com/dmlc/dlpack, include/dlpack/dlpack.h).
 // Thread-safety: plain data.
-// Ownership: a managed tensor belongs to whoever took it out of its capsule, and calls `deleter` once.
+// Ownership: whoever took a managed tensor out of its capsule owns it and calls `deleter` once.
 #pragma once
 
 #include <cstdint>

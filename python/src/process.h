@@ -1,4 +1,4 @@
-// process: what all objects of this process share: executors with metrics, queued log events, forks.
+// process: what all objects of this process share: executors, metrics, queued log events, forks.
 // Thread-safety: any thread, with or without the GIL, unless a function says otherwise.
 // Ownership: a Runtime lives as long as the last object that uses it; queued events live for ever.
 #pragma once

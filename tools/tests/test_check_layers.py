@@ -108,6 +108,17 @@ CASES: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         source("store", HEADER + "#include <curl/curl.h>\n", "x.h"),
         source("store", "#include <curl/curl.h>\n"),
     ),
+    "adapter header in another header": (
+        "private to its adapter",
+        {
+            **source("store", HEADER + '#include "headrace/store/curl_transfer.h"\n', "x.h"),
+            "cpp/headrace/store/curl_transfer.h": HEADER + "#include <curl/curl.h>\n",
+        },
+        {
+            **source("store", '#include "headrace/store/curl_transfer.h"\n'),
+            "cpp/headrace/store/curl_transfer.h": HEADER + "#include <curl/curl.h>\n",
+        },
+    ),
     "include by short path": (
         "headrace/<layer>/",
         source("base", '#include "ids.h"\n'),

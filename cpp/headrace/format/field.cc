@@ -11,10 +11,10 @@ struct DTypeFacts {
 
 // In the order of the enumeration.
 constexpr DTypeFacts kDTypes[] = {
-    {DType::kU8, "uint8", 1},    {DType::kI8, "int8", 1},     {DType::kU16, "uint16", 2},
-    {DType::kI16, "int16", 2},   {DType::kF16, "float16", 2}, {DType::kU32, "uint32", 4},
-    {DType::kI32, "int32", 4},   {DType::kF32, "float32", 4}, {DType::kU64, "uint64", 8},
-    {DType::kI64, "int64", 8},   {DType::kF64, "float64", 8},
+    {DType::kU8, "uint8", 1},  {DType::kI8, "int8", 1},     {DType::kU16, "uint16", 2},
+    {DType::kI16, "int16", 2}, {DType::kF16, "float16", 2}, {DType::kU32, "uint32", 4},
+    {DType::kI32, "int32", 4}, {DType::kF32, "float32", 4}, {DType::kU64, "uint64", 8},
+    {DType::kI64, "int64", 8}, {DType::kF64, "float64", 8},
 };
 
 std::string array_to_string(const FieldType& type) {

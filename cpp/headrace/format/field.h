@@ -26,10 +26,20 @@ enum class FieldKind : std::uint8_t {
 };
 
 enum class DType : std::uint8_t {
-  kU8, kI8, kU16, kI16, kF16, kU32, kI32, kF32, kU64, kI64, kF64,
+  kU8,
+  kI8,
+  kU16,
+  kI16,
+  kF16,
+  kU32,
+  kI32,
+  kF32,
+  kU64,
+  kI64,
+  kF64,
 };
-std::size_t dtype_size(DType dtype);            // bytes of one number
-std::string_view dtype_name(DType dtype);       // "uint8", as numpy spells it
+std::size_t dtype_size(DType dtype);       // bytes of one number
+std::string_view dtype_name(DType dtype);  // "uint8", as numpy spells it
 std::optional<DType> dtype_from_name(std::string_view name);
 
 enum class MediaKind : std::uint8_t { kNone, kJpeg, kPng };
@@ -65,9 +75,9 @@ struct FieldValue {
   bool is_null = true;
   // The payload: packed little-endian numbers, text, or the file of a picture.
   ByteView bytes;
-  DType dtype = DType::kU8;                          // scalar, array
-  std::uint8_t dimensions = 0;                       // array
-  std::array<std::uint64_t, kDimensionsMax> shape{}; // array, first `dimensions` entries
+  DType dtype = DType::kU8;                           // scalar, array
+  std::uint8_t dimensions = 0;                        // array
+  std::array<std::uint64_t, kDimensionsMax> shape{};  // array, first `dimensions` entries
   // Set when the unit does not hold the payload in one piece (a tar name with a ustar prefix):
   // `bytes` then lives as long as this value and its copies.
   std::shared_ptr<const std::string> held;

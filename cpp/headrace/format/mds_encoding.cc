@@ -57,7 +57,8 @@ Result<std::vector<std::uint64_t>> parse_dimensions(std::string_view text) {
     begin = comma + 1;
   }
   if (shape.size() > kDimensionsMax) {
-    return unimplemented("it has " + std::to_string(shape.size()) + " dimensions and at most 8 "
+    return unimplemented("it has " + std::to_string(shape.size()) +
+                         " dimensions and at most 8 "
                          "are read; store it flat");
   }
   return shape;
@@ -206,11 +207,10 @@ Status encode_numbers(const MdsColumn& column, const FieldValue& value, std::str
   if (value.dimensions > kDimensionsMax) return invalid_argument("has more than 8 dimensions");
   const FieldValue& wanted = column.prototype;
   const bool has_type = column.layout == MdsLayout::kTyped || value.dtype == wanted.dtype;
-  const bool has_shape =
-      column.layout != MdsLayout::kNumbers ||
-      (value.dimensions == wanted.dimensions &&
-       std::equal(value.shape.begin(), value.shape.begin() + value.dimensions,
-                  wanted.shape.begin()));
+  const bool has_shape = column.layout != MdsLayout::kNumbers ||
+                         (value.dimensions == wanted.dimensions &&
+                          std::equal(value.shape.begin(), value.shape.begin() + value.dimensions,
+                                     wanted.shape.begin()));
   if (!has_type || !has_shape) {
     return invalid_argument("takes " + column.type.to_string() + ", and the value is " +
                             describe(value));
@@ -257,7 +257,8 @@ Status mds_decode(const MdsColumn& column, ByteView raw, FieldValue& out) {
   out = column.prototype;
   switch (column.layout) {
     case MdsLayout::kText:
-      if (!is_utf8(as_text(raw))) [[unlikely]] return corrupt("is not UTF-8 text");
+      if (!is_utf8(as_text(raw))) [[unlikely]]
+        return corrupt("is not UTF-8 text");
       [[fallthrough]];
     case MdsLayout::kRaw:
     case MdsLayout::kNumbers: out.bytes = raw; return Status::ok();

@@ -15,11 +15,11 @@ namespace headrace::format {
 
 // How the bytes of one value are laid out.
 enum class MdsLayout : std::uint8_t {
-  kRaw,         // opaque bytes or a picture's file
-  kText,        // UTF-8
-  kNumbers,     // one number, or an array of known type and shape: the numbers alone
-  kShaped,      // shape header, then numbers of a known type
-  kTyped,       // type byte, shape header, then numbers
+  kRaw,      // opaque bytes or a picture's file
+  kText,     // UTF-8
+  kNumbers,  // one number, or an array of known type and shape: the numbers alone
+  kShaped,   // shape header, then numbers of a known type
+  kTyped,    // type byte, shape header, then numbers
 };
 
 struct MdsColumn {

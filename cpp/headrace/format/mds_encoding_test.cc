@@ -52,10 +52,10 @@ TEST(MdsEncoding, NamesWhatItDoesNotRead) {
     EXPECT_EQ(status.code(), Code::kUnimplemented) << name;
     EXPECT_NE(status.message().find(name), std::string::npos);
   }
-  for (const char* name : {"ndarray:bool", "ndarray:uint8:", "ndarray:uint8:0", "ndarray:uint8:-1",
-                           "ndarray:uint8:2,,3", "ndarray:uint8:2x", "ndarray::3",
-                           "ndarray:uint64:4294967295,4294967295,4294967295",
-                           "ndarray:uint8:99999999999999999999"}) {
+  for (const char* name :
+       {"ndarray:bool", "ndarray:uint8:", "ndarray:uint8:0", "ndarray:uint8:-1",
+        "ndarray:uint8:2,,3", "ndarray:uint8:2x", "ndarray::3",
+        "ndarray:uint64:4294967295,4294967295,4294967295", "ndarray:uint8:99999999999999999999"}) {
     EXPECT_EQ(parse_mds_encoding(name).status().code(), Code::kInvalidArgument) << name;
   }
   EXPECT_EQ(parse_mds_encoding("ndarray:uint8:1,1,1,1,1,1,1,1,1").status().code(),
@@ -121,9 +121,9 @@ TEST(MdsEncoding, RefusesArraysThatLie) {
     EXPECT_EQ(mds_decode(typed, as_bytes(bytes), value).code(), Code::kCorrupt)
         << to_hex(as_bytes(bytes));
   }
-  EXPECT_EQ(mds_decode(typed, as_bytes("\x08\x24\x01\x01\x01\x01\x01\x01\x01\x01\x01x"), value)
-                .code(),
-            Code::kUnimplemented);
+  EXPECT_EQ(
+      mds_decode(typed, as_bytes("\x08\x24\x01\x01\x01\x01\x01\x01\x01\x01\x01x"), value).code(),
+      Code::kUnimplemented);
 }
 
 }  // namespace

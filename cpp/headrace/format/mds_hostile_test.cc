@@ -16,7 +16,7 @@ constexpr std::string_view kIndex =
     "\"version\": 2}";
 
 struct Lie {
-  const char* what;      // replaced in kIndex
+  const char* what;  // replaced in kIndex
   const char* by;
   Code code;
   const char* expected;  // part of the message
@@ -101,8 +101,9 @@ TEST(MdsHostileIndex, RefusesShardsThatDisagree) {
   EXPECT_NE(with_second("", "").message().find("shard 1: names the file"), std::string::npos)
       << with_second("", "").message();
   std::string second = "\"column_names\": [\"id\", \"text\"]";
-  EXPECT_NE(with_second(second, "\"column_names\": [\"id\", \"words\"]").message().find(
-                "shard 1: has other columns than shard 0"),
+  EXPECT_NE(with_second(second, "\"column_names\": [\"id\", \"words\"]")
+                .message()
+                .find("shard 1: has other columns than shard 0"),
             std::string::npos);
 }
 

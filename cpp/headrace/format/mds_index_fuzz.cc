@@ -7,8 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headrace;
-  const auto reader =
-      format::read_mds_index({reinterpret_cast<const char*>(data), size});
+  const auto reader = format::read_mds_index({reinterpret_cast<const char*>(data), size});
   if (!reader.is_ok()) return 0;
   for (std::uint32_t s = 0; s < (*reader)->shards().size(); ++s) {
     const format::ShardInfo& info = (*reader)->shards()[s];

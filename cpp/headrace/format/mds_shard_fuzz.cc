@@ -33,9 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const ByteView sample = shard.subspan(range.offset, range.length);
     if (!(*reader)->view(sample, 0, values).is_ok()) continue;
     for (const format::FieldValue& value : values) {
-      HR_CHECK(value.bytes.empty() || (value.bytes.data() >= sample.data() &&
-                                       value.bytes.data() + value.bytes.size() <=
-                                           sample.data() + sample.size()),
+      HR_CHECK(value.bytes.empty() ||
+                   (value.bytes.data() >= sample.data() &&
+                    value.bytes.data() + value.bytes.size() <= sample.data() + sample.size()),
                "a value leaves its sample");
     }
   }

@@ -157,10 +157,10 @@ class MdsBuilder final : public DatasetBuilder {
   const std::vector<MdsColumn> columns_;
   std::string config_;
   std::size_t variable_ = 0;
-  std::uint64_t running_ = 0;         // size of the shard under way, were it to end now
-  std::string sample_;                // reused
-  std::string body_;                  // samples of the shard under way, back to back
-  std::vector<std::uint32_t> ends_;   // where each ends in `body_`
+  std::uint64_t running_ = 0;        // size of the shard under way, were it to end now
+  std::string sample_;               // reused
+  std::string body_;                 // samples of the shard under way, back to back
+  std::vector<std::uint32_t> ends_;  // where each ends in `body_`
   Json shards_ = Json::array();
   bool is_finished_ = false;
 };

@@ -43,10 +43,10 @@ struct Extent {
 
 // The smallest thing that can be decoded alone: a sample, a compressed shard, a row group.
 struct FetchUnit {
-  std::vector<Extent> extents;     // concatenated, they are the stored unit
+  std::vector<Extent> extents;  // concatenated, they are the stored unit
   std::vector<UnitCodec> codecs;
-  std::uint64_t decoded_bytes = 0; // counts against the memory budget
-  std::uint64_t first_sample = 0;  // of the shard
+  std::uint64_t decoded_bytes = 0;  // counts against the memory budget
+  std::uint64_t first_sample = 0;   // of the shard
   std::uint64_t samples = 1;
 };
 
@@ -95,8 +95,8 @@ struct Fetched {
 };
 
 struct LoadStep {
-  std::vector<Need> needs;          // fetch these and call again, or
-  std::shared_ptr<Reader> reader;   // done
+  std::vector<Need> needs;         // fetch these and call again, or
+  std::shared_ptr<Reader> reader;  // done
 };
 
 // A format that opens by an index of its own. Data without one opens through Headrace's index.

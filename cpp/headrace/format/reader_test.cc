@@ -89,8 +89,7 @@ TEST_P(ReaderConformance, FindsEverySampleOnceAndInOrder) {
     for (std::uint64_t i = 0; i < reader_.shards()[s].samples; ++i, ++at) {
       const auto row = read_row(reader_, **locator, shard, i);
       ASSERT_TRUE(row.is_ok()) << row.status().to_string();
-      EXPECT_EQ((*row)[column],
-                "s" + std::to_string(at) + std::string(at * 7 % 400, '.'));
+      EXPECT_EQ((*row)[column], "s" + std::to_string(at) + std::string(at * 7 % 400, '.'));
     }
   }
   EXPECT_EQ(at, kSamples);

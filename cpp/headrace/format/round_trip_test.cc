@@ -130,8 +130,8 @@ TEST(RoundTrip, OfMdsGivesBackEverySample) {
 }
 
 TEST(RoundTrip, OfTarGivesBackEverySample) {
-  const std::vector<Column> pool = {{"cls", "int"},     {"jpg", "jpeg"}, {"txt", "str"},
-                                    {"json", "json"},   {"bin", "bytes"}, {"seg.png", "png"},
+  const std::vector<Column> pool = {{"cls", "int"},   {"jpg", "jpeg"},  {"txt", "str"},
+                                    {"json", "json"}, {"bin", "bytes"}, {"seg.png", "png"},
                                     {"n", "int"}};
   EXPECT_TRUE(rc::check([&] { round_trip("wds", pool); }));
 }

@@ -27,7 +27,10 @@ constexpr Slot kOwner{265, 32};
 constexpr Slot kGroup{297, 32};
 constexpr Slot kPrefix{345, 155};
 
-constexpr std::string_view kUstar("ustar\0" "00", 8);
+constexpr std::string_view kUstar(
+    "ustar\0"
+    "00",
+    8);
 // Octal of 11 digits ends here.
 constexpr std::uint64_t kUstarSizeMax = (std::uint64_t{1} << 33) - 1;
 

@@ -135,7 +135,8 @@ class TarReader final : public Reader {
       if (!values[i].is_null) return corrupt("the field '" + field.name + "' occurs twice");
       values[i].is_null = false;
       values[i].bytes = unit.subspan(at, member.size);
-      const bool is_text = field.type.kind == FieldKind::kStr || field.type.kind == FieldKind::kJson;
+      const bool is_text =
+          field.type.kind == FieldKind::kStr || field.type.kind == FieldKind::kJson;
       if (is_text && !is_utf8(as_text(values[i].bytes))) {
         return corrupt("field '" + field.name + "': is not UTF-8 text");
       }
@@ -162,8 +163,8 @@ class TarReader final : public Reader {
 
 Result<std::shared_ptr<Reader>> make_tar_reader(TarTables tables) {
   const std::vector<Field>& fields = tables.schema.fields;
-  if (fields.empty() || fields[0].name != kWdsKeyField ||
-      fields[0].type.kind != FieldKind::kStr || fields[0].type.nullable) {
+  if (fields.empty() || fields[0].name != kWdsKeyField || fields[0].type.kind != FieldKind::kStr ||
+      fields[0].type.nullable) {
     return corrupt("the schema of tar archives begins with the text '__key__'");
   }
   for (const Field& field : fields) {

@@ -25,8 +25,8 @@ Status TarScanner::feed(ByteView piece, std::vector<TarSample>& out) {
       continue;
     }
     if (state_ == State::kEnd) {
-      const auto stray = std::find_if(piece.begin(), piece.end(),
-                                      [](std::byte b) { return b != std::byte{0}; });
+      const auto stray =
+          std::find_if(piece.begin(), piece.end(), [](std::byte b) { return b != std::byte{0}; });
       position_ += static_cast<std::uint64_t>(stray - piece.begin());
       if (stray == piece.end()) return Status::ok();
       header_at_ = position_;
@@ -135,7 +135,8 @@ Status TarScanner::take_member(const TarMember& member, std::vector<TarSample>& 
   }
   if (sample_.fields.size() == kSampleFieldsMax) {
     return fail(invalid_argument("the sample '" + sample_.key + "' has more than " +
-                                 std::to_string(kSampleFieldsMax) + " fields; do all file names "
+                                 std::to_string(kSampleFieldsMax) +
+                                 " fields; do all file names "
                                  "begin alike up to their first dot?"),
                 member.name);
   }

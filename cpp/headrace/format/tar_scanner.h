@@ -52,13 +52,13 @@ class TarScanner {
 
   const std::string archive_;
   State state_ = State::kHeader;
-  std::uint64_t position_ = 0;      // of the next byte to come
-  std::uint64_t header_at_ = 0;     // where the header at hand begins
-  std::uint64_t entry_begin_ = 0;   // where the member at hand begins, with its extensions
-  std::uint64_t skip_ = 0;          // bytes of a member still to pass
+  std::uint64_t position_ = 0;     // of the next byte to come
+  std::uint64_t header_at_ = 0;    // where the header at hand begins
+  std::uint64_t entry_begin_ = 0;  // where the member at hand begins, with its extensions
+  std::uint64_t skip_ = 0;         // bytes of a member still to pass
   std::uint64_t extension_bytes_ = 0;
   char extension_type_ = 'x';
-  std::string buffer_;              // a part of a header or of an extension
+  std::string buffer_;  // a part of a header or of an extension
   TarExtensions extensions_;
   TarSample sample_;
 };

@@ -30,12 +30,9 @@ TEST(WdsName, IsCutAtTheFirstDotOfTheBaseName) {
     const char* key;
     const char* extension;
   } cases[] = {
-      {"a/b/img.seg.PNG", "a/b/img", "seg.PNG"},
-      {"v1.2_001.jpg", "v1", "2_001.jpg"},
-      {"dir.x/a.jpg", "dir.x/a", "jpg"},
-      {"./a.jpg", "./a", "jpg"},
-      {"a/__x__.jpg", "a/__x__", "jpg"},
-      {"__a.jpg", "__a", "jpg"},
+      {"a/b/img.seg.PNG", "a/b/img", "seg.PNG"}, {"v1.2_001.jpg", "v1", "2_001.jpg"},
+      {"dir.x/a.jpg", "dir.x/a", "jpg"},         {"./a.jpg", "./a", "jpg"},
+      {"a/__x__.jpg", "a/__x__", "jpg"},         {"__a.jpg", "__a", "jpg"},
   };
   for (const auto& c : cases) {
     const WdsName cut = split_wds_name(c.name);
@@ -123,9 +120,9 @@ TEST(TarReader, RefusesBytesThatAreNotTheSample) {
   };
   const std::string_view all = file;
   EXPECT_EQ(code(all.substr(0, 2048)), Code::kOk);
-  EXPECT_EQ(code(all.substr(0, 1024)), Code::kCorrupt);        // a field is missing
-  EXPECT_EQ(code(all.substr(0, 4096)), Code::kCorrupt);        // two samples
-  EXPECT_EQ(code(all.substr(512, 1024)), Code::kCorrupt);      // no header
+  EXPECT_EQ(code(all.substr(0, 1024)), Code::kCorrupt);    // a field is missing
+  EXPECT_EQ(code(all.substr(0, 4096)), Code::kCorrupt);    // two samples
+  EXPECT_EQ(code(all.substr(512, 1024)), Code::kCorrupt);  // no header
   EXPECT_EQ(code(all.substr(0, 700)), Code::kCorrupt);
   EXPECT_EQ(code(all.substr(0, 512)), Code::kCorrupt);
   EXPECT_EQ(code(""), Code::kCorrupt);
@@ -163,8 +160,8 @@ TEST(WdsWriter, RefusesWhatReadersWouldTakeForSomethingElse) {
   std::vector<FinishedFile> files;
   const std::int64_t cls = 1;
   const FieldValue values[] = {int_value(cls), text_value("x"), text_value("{}")};
-  for (const char* key : {"v1.2", "a/b.c", "/abs", "a/../b", "__x__/a", ".hidden",
-                          "a//b", "a\\b", "\xff"}) {
+  for (const char* key :
+       {"v1.2", "a/b.c", "/abs", "a/../b", "__x__/a", ".hidden", "a//b", "a\\b", "\xff"}) {
     EXPECT_EQ(builder->add(key, values, files).code(), Code::kInvalidArgument) << key;
   }
   EXPECT_TRUE(builder->add("a.b/c", values, files).is_ok());

@@ -62,8 +62,7 @@ inline Result<std::vector<std::string>> read_row(const Reader& reader, const Sha
 }
 
 inline Result<std::shared_ptr<const ShardLocator>> locator_of(const Reader& reader,
-                                                              std::uint32_t shard,
-                                                              ByteView file) {
+                                                              std::uint32_t shard, ByteView file) {
   const auto extent = reader.locator_extent(shard);
   if (!extent) return reader.make_locator(shard, {});
   const std::uint64_t begin = std::min<std::uint64_t>(extent->range.offset, file.size());

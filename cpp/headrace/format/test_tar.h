@@ -50,7 +50,10 @@ class TestTar {
     block.replace(124, size.size(), size);
     block.replace(136, 11, octal(0, 11));
     block[156] = type;
-    block.replace(257, 8, std::string("ustar\0" "00", 8));
+    block.replace(257, 8,
+                  std::string("ustar\0"
+                              "00",
+                              8));
     block.replace(345, prefix.size(), prefix);
     block.replace(148, 8, "        ");
     unsigned sum = 0;
@@ -106,7 +109,9 @@ inline std::shared_ptr<Reader> read_tars(const std::vector<std::string>& archive
       extents->back().push_back({sample.begin, sample.end - sample.begin});
     }
     tables.shards.push_back({"shard-" + std::to_string(tables.shards.size()) + ".tar",
-                             archive.size(), samples.size(), {}});
+                             archive.size(),
+                             samples.size(),
+                             {}});
   }
   tables.schema = std::move(schema.finish()).value();
   tables.extents = [extents](std::uint32_t shard) -> Result<std::span<const ByteRange>> {

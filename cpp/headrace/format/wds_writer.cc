@@ -44,13 +44,13 @@ Result<FieldType> type_of(const std::string& encoding) {
 // What is written must be what is read: the extension decides that.
 Status check_column(const Column& column, const FieldType& type) {
   const std::string& name = column.name;
-  const bool is_plain = !name.empty() && is_utf8(name) && name.front() != '.' &&
-                        name.back() != '.' && name.find('/') == name.npos &&
-                        name.find('\0') == name.npos && name != kWdsKeyField &&
-                        std::none_of(name.begin(), name.end(),
-                                     [](char c) { return c >= 'A' && c <= 'Z'; });
+  const bool is_plain =
+      !name.empty() && is_utf8(name) && name.front() != '.' && name.back() != '.' &&
+      name.find('/') == name.npos && name.find('\0') == name.npos && name != kWdsKeyField &&
+      std::none_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   if (!is_plain) {
-    return invalid_argument("the column '" + name + "' cannot be a file's extension: it takes "
+    return invalid_argument("the column '" + name +
+                            "' cannot be a file's extension: it takes "
                             "lower case without '/' and without a dot at either end");
   }
   const FieldType read = wds_field_type(name);
@@ -183,8 +183,9 @@ Result<std::unique_ptr<DatasetBuilder>> make_wds_builder(WriterOptions options) 
                             "; tar shards take 1 byte to 64 GiB");
   }
   if (!options.hashes.empty()) {
-    return invalid_argument("tar archives have no place for hashes; headrace.index records the "
-                            "SHA-256 of each shard anyway");
+    return invalid_argument(
+        "tar archives have no place for hashes; headrace.index records the "
+        "SHA-256 of each shard anyway");
   }
   std::sort(options.columns.begin(), options.columns.end(),
             [](const Column& a, const Column& b) { return a.name < b.name; });

@@ -30,9 +30,9 @@ struct Column {
 };
 
 struct WriterOptions {
-  std::vector<Column> columns;       // in any order; names must differ
+  std::vector<Column> columns;          // in any order; names must differ
   std::uint64_t size_limit = 64 << 20;  // bytes of a shard, soft: one sample may exceed it alone
-  std::vector<std::string> hashes;   // recorded for each shard, e.g. "sha256"; MDS only
+  std::vector<std::string> hashes;      // recorded for each shard, e.g. "sha256"; MDS only
   // Lower-case hex of a named hash (trust::hash_hex); needed when `hashes` is not empty. It is an
   // argument because the layers of formats and of hashes do not know each other.
   std::function<Result<std::string>(std::string_view algorithm, ByteView bytes)> hash;

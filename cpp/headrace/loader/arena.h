@@ -1,7 +1,7 @@
-// Arena: the fixed memory budget of one loader; every batch and every fetched range is leased from it.
+// Arena: the fixed memory budget of one loader; batches and fetched ranges are leased from it.
 // Thread-safety: any thread. Waiters are served in the order in which they asked.
-// Ownership: an Arena is a handle to a pool; the pool lives until its last lease is back, so a batch
-// may outlive the loader and the interpreter.
+// Ownership: an Arena is a handle to a pool; the pool lives until its last lease is back, so a
+// batch may outlive the loader and the interpreter.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class Arena {
 
   struct Usage {
     std::uint64_t budget = 0;
-    std::uint64_t leased = 0;       // bytes
+    std::uint64_t leased = 0;  // bytes
     std::uint64_t leases = 0;
     std::uint64_t leased_peak = 0;  // bytes
   };

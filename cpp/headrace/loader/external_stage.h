@@ -1,5 +1,6 @@
 // ExternalStage: work on samples that the core cannot do itself (a Python transform, a tokenizer).
-// Thread-safety: submit() is called from several workers at once, at most `credits()` chunks are out.
+// Thread-safety: submit() is called from several workers at once; at most `credits()` chunks are
+// out.
 // Ownership: a chunk is lent until `done` is called; the result is owned by the batch.
 #pragma once
 

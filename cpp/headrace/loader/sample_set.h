@@ -38,7 +38,8 @@ class SampleSet {
   Result<SampleSet> select(std::vector<std::uint64_t> indices) const;
   SampleSet take(std::uint64_t n) const;
   // Two complementary views, each in this view's order. A sample belongs to the first by its number
-  // in the data set and `seed` alone, so data appended later does not move it. `fraction` in [0, 1].
+  // in the data set and `seed` alone, so data appended later does not move it. `fraction` is in
+  // [0, 1].
   std::pair<SampleSet, SampleSet> split(double fraction, std::uint64_t seed) const;
 
   // The runs of the view that lie in one shard each, as the order's "shards": their sizes, and what
@@ -46,7 +47,8 @@ class SampleSet {
   const std::vector<std::uint64_t>& run_sizes() const;
   SampleRef at(std::uint32_t run, std::uint64_t i) const;
 
-  // Part of the identity of what is read: empty for the whole data set, else a digest of the choice.
+  // Part of the identity of what is read: empty for the whole data set, else a digest of the
+  // choice.
   std::string fingerprint() const;
 
  private:

@@ -22,12 +22,9 @@ Duration backoff_ceiling(Duration base, Duration cap, std::uint32_t attempts_mad
 
 RetryClass retry_class(Code code) {
   switch (code) {
-    case Code::kUnavailable:
-      return RetryClass::kTransient;
-    case Code::kThrottled:
-      return RetryClass::kThrottle;
-    case Code::kCorrupt:
-      return RetryClass::kRefetch;
+    case Code::kUnavailable: return RetryClass::kTransient;
+    case Code::kThrottled: return RetryClass::kThrottle;
+    case Code::kCorrupt: return RetryClass::kRefetch;
     case Code::kOk:
     case Code::kInvalidArgument:
     case Code::kNotFound:
@@ -36,21 +33,17 @@ RetryClass retry_class(Code code) {
     case Code::kCancelled:
     case Code::kExhausted:
     case Code::kUnimplemented:
-    case Code::kInternal:
-      return RetryClass::kNever;
+    case Code::kInternal: return RetryClass::kNever;
   }
   return RetryClass::kNever;
 }
 
 std::uint32_t RetryBudget::cost(RetryClass of) {
   switch (of) {
-    case RetryClass::kNever:
-      return 0;
-    case RetryClass::kThrottle:
-      return kThrottleCost;
+    case RetryClass::kNever: return 0;
+    case RetryClass::kThrottle: return kThrottleCost;
     case RetryClass::kTransient:
-    case RetryClass::kRefetch:
-      return kTransientCost;
+    case RetryClass::kRefetch: return kTransientCost;
   }
   return kTransientCost;
 }
@@ -69,14 +62,10 @@ void RetryBudget::refund(std::uint32_t last_cost) {
 
 std::string_view retry_stop_text(RetryStop stop) {
   switch (stop) {
-    case RetryStop::kNo:
-      return "is sent again";
-    case RetryStop::kClass:
-      return "not worth another attempt";
-    case RetryStop::kAttempts:
-      return "all attempts used up";
-    case RetryStop::kDeadline:
-      return "no time for another attempt before the deadline";
+    case RetryStop::kNo: return "is sent again";
+    case RetryStop::kClass: return "not worth another attempt";
+    case RetryStop::kAttempts: return "all attempts used up";
+    case RetryStop::kDeadline: return "no time for another attempt before the deadline";
     case RetryStop::kBudget:
       return "too many requests to this store have failed for another attempt";
   }

@@ -13,10 +13,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Code kAllCodes[] = {
-    Code::kOk,       Code::kInvalidArgument, Code::kNotFound, Code::kDenied,
-    Code::kCorrupt,  Code::kUnavailable,     Code::kThrottled, Code::kDeadline,
-    Code::kCancelled, Code::kExhausted,      Code::kUnimplemented, Code::kInternal};
+constexpr Code kAllCodes[] = {Code::kOk,        Code::kInvalidArgument, Code::kNotFound,
+                              Code::kDenied,    Code::kCorrupt,         Code::kUnavailable,
+                              Code::kThrottled, Code::kDeadline,        Code::kCancelled,
+                              Code::kExhausted, Code::kUnimplemented,   Code::kInternal};
 
 TEST(RetryClass, AgreesWithTheCodeAboutWhatIsRetryable) {
   for (Code code : kAllCodes) {
@@ -34,7 +34,7 @@ TEST(Decide, KeepsItsPromisesForEveryCombination) {
   const RetryOptions options;
   const TimePoint now{seconds(1000)};
   const Duration lefts[] = {milliseconds(0), milliseconds(1), milliseconds(40), seconds(1),
-                            seconds(19), seconds(21), seconds(100)};
+                            seconds(19),     seconds(21),     seconds(100)};
   const std::optional<Duration> pauses[] = {std::nullopt, milliseconds(0), milliseconds(700),
                                             seconds(30)};
   std::size_t retries = 0;
@@ -44,11 +44,13 @@ TEST(Decide, KeepsItsPromisesForEveryCombination) {
         for (const auto& pause : pauses) {
           for (double uniform : {0.0, 0.25, 0.999999}) {
             RetryBudget budget;
-            const RetryDecision decision = decide(
-                options, budget,
-                {.code = code, .attempts_made = made, .retry_after = pause, .now = now,
-                 .deadline = now + left},
-                uniform);
+            const RetryDecision decision = decide(options, budget,
+                                                  {.code = code,
+                                                   .attempts_made = made,
+                                                   .retry_after = pause,
+                                                   .now = now,
+                                                   .deadline = now + left},
+                                                  uniform);
             const RetryClass of = retry_class(code);
             if (!decision.is_retry()) {
               EXPECT_EQ(budget.tokens(), RetryBudget::kTokensMax);
@@ -79,9 +81,9 @@ TEST(Decide, WaitsAreSpreadOverTheWholeIntervalAndDouble) {
     Duration most{0};
     for (int i = 0; i < 2000; ++i) {
       RetryBudget budget;
-      const auto decision = decide(
-          options, budget, {.code = Code::kUnavailable, .attempts_made = made, .now = {}},
-          rng.uniform());
+      const auto decision =
+          decide(options, budget, {.code = Code::kUnavailable, .attempts_made = made, .now = {}},
+                 rng.uniform());
       ASSERT_TRUE(decision.is_retry());
       least = std::min(least, decision.wait);
       most = std::max(most, decision.wait);
@@ -95,8 +97,11 @@ TEST(Decide, WaitsAreSpreadOverTheWholeIntervalAndDouble) {
 
 TEST(Decide, HonoursRetryAfterButNeverPastTheDeadline) {
   RetryBudget budget;
-  RetryFailure failure{.code = Code::kThrottled, .attempts_made = 1, .retry_after = seconds(5),
-                       .now = TimePoint{seconds(1)}, .deadline = TimePoint{seconds(7)}};
+  RetryFailure failure{.code = Code::kThrottled,
+                       .attempts_made = 1,
+                       .retry_after = seconds(5),
+                       .now = TimePoint{seconds(1)},
+                       .deadline = TimePoint{seconds(7)}};
   EXPECT_EQ(decide({}, budget, failure, 0.0).wait, seconds(5));
   failure.deadline = TimePoint{seconds(6)};
   EXPECT_EQ(decide({}, budget, failure, 0.0).stop, RetryStop::kDeadline);
@@ -110,9 +115,9 @@ TEST(RetryBudget, AStormOfFailuresEndsAndSuccessesRefillIt) {
     ++retries;
   }
   EXPECT_EQ(retries, RetryBudget::kTokensMax / RetryBudget::kTransientCost);
-  EXPECT_EQ(decide({}, budget, {.code = Code::kUnavailable, .attempts_made = 1, .now = {}}, 0.5)
-                .stop,
-            RetryStop::kBudget);
+  EXPECT_EQ(
+      decide({}, budget, {.code = Code::kUnavailable, .attempts_made = 1, .now = {}}, 0.5).stop,
+      RetryStop::kBudget);
   for (int i = 0; i < 2000; ++i) budget.refund(0);
   EXPECT_EQ(budget.tokens(), RetryBudget::kTokensMax);
   ASSERT_TRUE(budget.take(RetryClass::kTransient));
@@ -134,9 +139,9 @@ TEST(RetryBudget, BoundsTheExtraLoadOfABrokenStore) {
         budget.refund(last_cost);
         break;
       }
-      const auto decision = decide(
-          {}, budget, {.code = Code::kUnavailable, .attempts_made = made, .now = {}},
-          rng.uniform());
+      const auto decision =
+          decide({}, budget, {.code = Code::kUnavailable, .attempts_made = made, .now = {}},
+                 rng.uniform());
       if (!decision.is_retry()) break;
       last_cost = decision.cost;
     }

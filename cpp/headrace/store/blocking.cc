@@ -80,8 +80,8 @@ WholeObject to_whole(const ReadReply& reply) {
   return whole;
 }
 
-ReadRequest range_request(ObjectRef object, ByteRange range, bool may_be_short,
-                          TimePoint deadline, ReadDone done) {
+ReadRequest range_request(ObjectRef object, ByteRange range, bool may_be_short, TimePoint deadline,
+                          ReadDone done) {
   ReadRequest request;
   request.object = std::move(object);
   request.ranges = {range};
@@ -103,8 +103,7 @@ std::vector<Result<WholeObject>> read_whole_many(ByteSource& source, const Block
   const ByteRange start{0, std::clamp<std::uint64_t>(bytes_max, 1, kFirstBytes)};
   for (std::size_t i = 0; i < keys.size(); ++i) {
     first->expect();
-    source.submit(range_request({.key = keys[i]}, start, true,
-                                times.deadline,
+    source.submit(range_request({.key = keys[i]}, start, true, times.deadline,
                                 [first, i](Reply r) { first->set(i, std::move(r)); }));
   }
   first->wait(how.executor, times.patience());
@@ -153,18 +152,17 @@ Result<WholeObject> read_whole(ByteSource& source, const Blocking& how, std::str
 
 Result<std::string> read_range(ByteSource& source, const Blocking& how, const ObjectRef& object,
                                ByteRange range) {
-  HR_ASSIGN(const ReadReply reply,
-            run_one<ReadReply>(how, source.describe(object.key), [&](TimePoint deadline,
-                                                                     ReadDone done) {
-              source.submit(range_request(object, range, false, deadline, std::move(done)));
-            }));
+  HR_ASSIGN(
+      const ReadReply reply,
+      run_one<ReadReply>(how, source.describe(object.key), [&](TimePoint deadline, ReadDone done) {
+        source.submit(range_request(object, range, false, deadline, std::move(done)));
+      }));
   return std::string(as_text(reply.memory.bytes().first(reply.length)));
 }
 
 Result<ObjectInfo> head(ObjectStore& store, const Blocking& how, std::string_view key) {
   return run_one<ObjectInfo>(how, store.describe(key), [&](TimePoint deadline, HeadDone done) {
-    store.head({.key = std::string(key), .deadline = deadline,
-                .done = std::move(done)});
+    store.head({.key = std::string(key), .deadline = deadline, .done = std::move(done)});
   });
 }
 
@@ -172,14 +170,18 @@ Result<ObjectInfo> put(ObjectStore& store, const Blocking& how, std::string_view
                        std::string body, bool only_if_absent) {
   auto shared = std::make_shared<const std::string>(std::move(body));
   return run_one<ObjectInfo>(how, store.describe(key), [&](TimePoint deadline, PutDone done) {
-    store.put({.key = std::string(key), .body = shared, .only_if_absent = only_if_absent,
-               .deadline = deadline, .done = std::move(done)});
+    store.put({.key = std::string(key),
+               .body = shared,
+               .only_if_absent = only_if_absent,
+               .deadline = deadline,
+               .done = std::move(done)});
   });
 }
 
 Status remove(ObjectStore& store, const Blocking& how, std::string_view key) {
   const auto result = run_one<bool>(how, store.describe(key), [&](TimePoint deadline, auto done) {
-    store.remove({.key = std::string(key), .deadline = deadline,
+    store.remove({.key = std::string(key),
+                  .deadline = deadline,
                   .done = [done = std::move(done)](Status status) {
                     done(status.is_ok() ? Result<bool>(true) : Result<bool>(std::move(status)));
                   }});

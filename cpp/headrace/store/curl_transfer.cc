@@ -84,9 +84,9 @@ Status CurlTransfer::set_connection() {
   }
   const bool tls = request_.url.starts_with("https:");
   // Upper-case HTTP_PROXY is left out as curl does: a CGI client could set it by a header.
-  const auto proxy = tls ? first_of(options_, {"https_proxy", "HTTPS_PROXY", "all_proxy",
-                                               "ALL_PROXY"})
-                         : first_of(options_, {"http_proxy", "all_proxy", "ALL_PROXY"});
+  const auto proxy =
+      tls ? first_of(options_, {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+          : first_of(options_, {"http_proxy", "all_proxy", "ALL_PROXY"});
   const auto no_proxy = first_of(options_, {"no_proxy", "NO_PROXY"});
   // Empty strings keep libcurl from looking at the environment itself.
   HR_TRY(set(easy_, CURLOPT_PROXY, proxy.value_or("").c_str()));
@@ -114,8 +114,8 @@ Status CurlTransfer::set_method() {
 }
 
 TimePoint CurlTransfer::due() const {
-  const Duration patience = answered_ ? options_.stall_timeout
-                                      : request_.answer_timeout.value_or(options_.stall_timeout);
+  const Duration patience =
+      answered_ ? options_.stall_timeout : request_.answer_timeout.value_or(options_.stall_timeout);
   return std::min(request_.deadline, progress_ + patience);
 }
 
@@ -206,8 +206,7 @@ Status CurlTransfer::outcome(CURLcode code) const {
   const std::string host = host_of(request_.url);
   const std::string detail = error_text_[0] ? error_text_.data() : curl_easy_strerror(code);
   switch (code) {
-    case CURLE_OK:
-      return Status::ok();
+    case CURLE_OK: return Status::ok();
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
       return unavailable("the name of " + host + " cannot be resolved (" + detail +
@@ -222,8 +221,8 @@ Status CurlTransfer::outcome(CURLcode code) const {
       return denied("the certificate of " + host + " is not trusted (" + detail +
                     "); pass its authority as ca_bundle");
     case CURLE_SSL_CACERT_BADFILE:
-      return invalid_argument("the ca_bundle " + options_.ca_bundle + " cannot be used (" +
-                              detail + ")");
+      return invalid_argument("the ca_bundle " + options_.ca_bundle + " cannot be used (" + detail +
+                              ")");
     case CURLE_PARTIAL_FILE:
       return unavailable("the answer of " + host + " ended after " +
                          std::to_string(response_.delivered) + " bytes of it (" + detail + ")");
@@ -232,10 +231,8 @@ Status CurlTransfer::outcome(CURLcode code) const {
       return unavailable(host + " answers with something that is not HTTP (" + detail + ")");
     case CURLE_URL_MALFORMAT:
       return invalid_argument("the URL of a request to " + host + " cannot be used");
-    case CURLE_OUT_OF_MEMORY:
-      return exhausted("no memory for a request to " + host);
-    default:
-      return unavailable("the exchange with " + host + " failed: " + detail);
+    case CURLE_OUT_OF_MEMORY: return exhausted("no memory for a request to " + host);
+    default: return unavailable("the exchange with " + host + " failed: " + detail);
   }
 }
 
@@ -250,10 +247,9 @@ void CurlTransfer::finish(CURLcode code, const Status& stopped) {
     response_.transport = outcome(code);
     if (response_.transport.is_ok() && !planned_) response_.transport = plan();
     if (response_.transport.is_ok() && plan_.into && response_.delivered < plan_.into->size()) {
-      response_.transport =
-          unavailable("the answer of " + host_of(request_.url) + " ended after " +
-                      std::to_string(response_.delivered) + " of " +
-                      std::to_string(plan_.into->size()) + " bytes");
+      response_.transport = unavailable("the answer of " + host_of(request_.url) + " ended after " +
+                                        std::to_string(response_.delivered) + " of " +
+                                        std::to_string(plan_.into->size()) + " bytes");
     }
   }
   auto done = std::move(request_.done);

@@ -57,13 +57,13 @@ class CurlTransfer {
   std::array<char, CURL_ERROR_SIZE> error_text_{};
   HttpResponse response_;
   bool planned_ = false;
-  bool answered_ = false;   // a byte of the answer has arrived
-  bool was_cut_ = false;    // ended on purpose, with all that was wanted
-  Status failed_;           // why a callback stopped the transfer
+  bool answered_ = false;  // a byte of the answer has arrived
+  bool was_cut_ = false;   // ended on purpose, with all that was wanted
+  Status failed_;          // why a callback stopped the transfer
   BodyPlan plan_;
   std::size_t head_bytes_ = 0;
   std::uint64_t uploaded_ = 0;
-  TimePoint progress_;      // when the last byte moved in either direction
+  TimePoint progress_;  // when the last byte moved in either direction
 };
 
 }  // namespace headrace::store

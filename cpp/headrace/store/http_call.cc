@@ -172,8 +172,7 @@ class HttpCaller::Running : public std::enable_shared_from_this<Running> {
   }
 
   void post_end(const Status& status) {
-    caller_.port_.executor().post(
-        [self = shared_from_this(), status] { self->end(status); });
+    caller_.port_.executor().post([self = shared_from_this(), status] { self->end(status); });
   }
 
   void end(const Status& status) HR_EXCLUDES(mutex_) {
@@ -211,7 +210,10 @@ class HttpCaller::Running : public std::enable_shared_from_this<Running> {
 
 HttpCaller::HttpCaller(Port& port, HttpTransport& transport, policy::RetryOptions retries,
                        std::uint64_t jitter_seed, obs::LogSink log)
-    : port_(port), transport_(transport), retries_(retries), log_(std::move(log)),
+    : port_(port),
+      transport_(transport),
+      retries_(retries),
+      log_(std::move(log)),
       rng_(jitter_seed) {}
 
 HttpCaller::~HttpCaller() = default;

@@ -16,7 +16,7 @@
 namespace headrace::store {
 
 struct HttpHead {
-  int status = 0;  // 0 until a status line has arrived
+  int status = 0;                                             // 0 until a status line has arrived
   std::vector<std::pair<std::string, std::string>> fields{};  // names in lower case
 
   // The first field of that (lower-case) name, or null.

@@ -135,8 +135,8 @@ Result<std::unique_ptr<ObjectStore>> open_http_store(std::string_view url,
   HR_ASSIGN(auto transport,
             make_curl_transport(transport_options(options, deps), deps.executor.clock()));
   auto dialect = std::make_unique<HttpDialect>(std::move(root), deps.executor.clock());
-  return std::unique_ptr<ObjectStore>(std::make_unique<HttpStore>(
-      deps, options, std::move(transport), std::move(dialect)));
+  return std::unique_ptr<ObjectStore>(
+      std::make_unique<HttpStore>(deps, options, std::move(transport), std::move(dialect)));
 }
 
 }  // namespace headrace::store

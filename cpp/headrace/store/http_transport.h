@@ -37,7 +37,7 @@ struct HttpResponse {
 
 struct HttpRequest {
   std::string method;
-  std::string url;  // complete and percent-encoded; sent as it is
+  std::string url;                     // complete and percent-encoded; sent as it is
   std::vector<std::string> headers{};  // "Name: value"
   std::shared_ptr<const std::string> body{};
   ByteRange body_range{};  // the part of `body` to send

@@ -29,8 +29,8 @@ ObjectInfo info_of(const struct stat& s) {
   info.size = static_cast<std::uint64_t>(s.st_size);
   const auto mtime_ns =
       static_cast<std::int64_t>(s.st_mtim.tv_sec) * 1'000'000'000 + s.st_mtim.tv_nsec;
-  info.pin = std::to_string(s.st_size) + "-" + std::to_string(mtime_ns) + "-" +
-             std::to_string(s.st_ino);
+  info.pin =
+      std::to_string(s.st_size) + "-" + std::to_string(mtime_ns) + "-" + std::to_string(s.st_ino);
   return info;
 }
 
@@ -83,8 +83,8 @@ Status move_into_place(const std::string& temp, const std::string& path, bool on
     return ::rename(temp.c_str(), path.c_str()) == 0 ? Status::ok()
                                                      : errno_status(errno, "replace", path);
   }
-  long moved = ::syscall(SYS_renameat2, AT_FDCWD, temp.c_str(), AT_FDCWD, path.c_str(),
-                         RENAME_NOREPLACE);
+  long moved =
+      ::syscall(SYS_renameat2, AT_FDCWD, temp.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
   if (moved != 0 && (errno == EINVAL || errno == ENOSYS)) {
     // The file system cannot do that in one step; a hard link refuses an existing name as well.
     moved = ::link(temp.c_str(), path.c_str());
@@ -108,32 +108,24 @@ Mapping::~Mapping() {
 }
 
 Status errno_status(int error, std::string_view doing, const std::string& path) {
-  const std::string text = "cannot " + std::string(doing) + " " + path + ": " +
-                           std::generic_category().message(error);
+  const std::string text =
+      "cannot " + std::string(doing) + " " + path + ": " + std::generic_category().message(error);
   switch (error) {
     case ENOENT:
-    case ENOTDIR:
-      return not_found(text + "; check the path, or that its volume is mounted");
+    case ENOTDIR: return not_found(text + "; check the path, or that its volume is mounted");
     case EACCES:
     case EPERM:
-    case EROFS:
-      return denied(text + "; check owner and mode of the file and its directories");
+    case EROFS: return denied(text + "; check owner and mode of the file and its directories");
     case ENOSPC:
-    case EDQUOT:
-      return exhausted(text + "; free space there or choose another place");
+    case EDQUOT: return exhausted(text + "; free space there or choose another place");
     case EMFILE:
-    case ENFILE:
-      return exhausted(text + "; raise the limit of open files (ulimit -n)");
-    case ENOMEM:
-      return exhausted(text + "; raise vm.max_map_count or free memory");
-    case EFBIG:
-      return exhausted(text + "; raise the limit of file size (ulimit -f)");
+    case ENFILE: return exhausted(text + "; raise the limit of open files (ulimit -n)");
+    case ENOMEM: return exhausted(text + "; raise vm.max_map_count or free memory");
+    case EFBIG: return exhausted(text + "; raise the limit of file size (ulimit -f)");
     case ENAMETOOLONG:
     case ELOOP:
-    case EISDIR:
-      return invalid_argument(text);
-    default:
-      return unavailable(text);
+    case EISDIR: return invalid_argument(text);
+    default: return unavailable(text);
   }
 }
 

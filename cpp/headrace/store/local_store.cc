@@ -79,8 +79,7 @@ struct LocalStore::State {
     return found == mappings.end() ? nullptr : found->second;
   }
 
-  void remember(const std::string& key, std::shared_ptr<const Mapping> mapping)
-      HR_EXCLUDES(mutex) {
+  void remember(const std::string& key, std::shared_ptr<const Mapping> mapping) HR_EXCLUDES(mutex) {
     std::shared_ptr<const Mapping> dropped;  // freed outside of the lock
     MutexLock lock(mutex);
     auto [place, added] = mappings.try_emplace(key, mapping);

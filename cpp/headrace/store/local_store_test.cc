@@ -79,8 +79,7 @@ TEST(LocalStore, ATruncatedFileIsAnErrorAndNotASignal) {
   fs::resize_file(fs::path(local.root()) / "a", 4096);
   const auto peeked = local.store().peek({.key = "a", .pin = info->pin, .size = {}});
   EXPECT_EQ(peeked.status().code(), Code::kCorrupt) << peeked.status().to_string();
-  const auto read = read_range(local.store(), local.how(), {.key = "a"},
-                               {0, 1 << 20});
+  const auto read = read_range(local.store(), local.how(), {.key = "a"}, {0, 1 << 20});
   EXPECT_EQ(read.status().code(), Code::kCorrupt) << read.status().to_string();
   // Without a pin the file as it is now is mapped anew.
   EXPECT_EQ((*local.store().peek({.key = "a"}))->bytes.size(), 4096U);
@@ -96,8 +95,7 @@ TEST(LocalStore, ErrorsNameThePathAndWhatToDo) {
   EXPECT_NE(of("dir").message().find(local.root() + "/dir"), std::string::npos);
   EXPECT_NE(of("missing").message().find("check the path"), std::string::npos);
   ASSERT_EQ(mkfifo((local.root() + "/fifo").c_str(), 0600), 0);
-  EXPECT_EQ(local.store().peek({.key = "fifo"}).status().code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(local.store().peek({.key = "fifo"}).status().code(), Code::kInvalidArgument);
 }
 
 TEST(LocalStore, FollowsLinksThatTheDataSetItselfHolds) {

@@ -185,7 +185,9 @@ void MemoryStore::submit(ReadRequest request) {
   const TimePoint started = state_->port.now();
   Status bad = check_read(request);
   const MemoryFault fault = bad.is_ok() ? state_->fault_of(request.object.key) : MemoryFault{};
-  Timing timing{.service = Duration(0), .never = fault.never, .deadline = request.deadline,
+  Timing timing{.service = Duration(0),
+                .never = fault.never,
+                .deadline = request.deadline,
                 .stop = request.stop};
   if (bad.is_ok()) {
     timing.service = state_->transfer(total_length(request.ranges)) + fault.delay;
@@ -195,8 +197,8 @@ void MemoryStore::submit(ReadRequest request) {
   state_->start(timing, [state = state_.get(), shared, bad, flip_at = fault.flip_at, started](
                             Status status, std::optional<exec::Gate::Pass> pass) {
     if (status.is_ok()) status = bad;
-    Result<ReadReply> result = status.is_ok() ? state->deliver(*shared, flip_at)
-                                              : Result<ReadReply>(std::move(status));
+    Result<ReadReply> result =
+        status.is_ok() ? state->deliver(*shared, flip_at) : Result<ReadReply>(std::move(status));
     if (!result.is_ok()) shared->destination.reset();
     state->port.count(result.status(), result.is_ok() ? result->length : 0, started);
     state->port.finish(std::move(pass), std::move(shared->done), std::move(result));
@@ -211,59 +213,59 @@ Result<std::optional<Peeked>> MemoryStore::peek(const ObjectRef& object) {
 }
 
 void MemoryStore::head(HeadRequest request) {
-  Timing timing{.service = state_->options.latency, .deadline = request.deadline,
-                .stop = request.stop};
+  Timing timing{
+      .service = state_->options.latency, .deadline = request.deadline, .stop = request.stop};
   auto shared = std::make_shared<HeadRequest>(std::move(request));
-  state_->start(timing, [state = state_.get(), shared](Status status,
-                                                       std::optional<exec::Gate::Pass> pass) {
-    if (status.is_ok()) status = check_key(shared->key);
-    Result<ObjectInfo> result(ObjectInfo{});
-    if (status.is_ok()) {
-      auto found = state->find({.key = shared->key});
-      result = found.is_ok() ? Result<ObjectInfo>({found->bytes->size(), found->pin})
-                             : Result<ObjectInfo>(found.status());
-    } else {
-      result = status;
-    }
-    state->port.finish(std::move(pass), std::move(shared->done), std::move(result));
-  });
+  state_->start(
+      timing, [state = state_.get(), shared](Status status, std::optional<exec::Gate::Pass> pass) {
+        if (status.is_ok()) status = check_key(shared->key);
+        Result<ObjectInfo> result(ObjectInfo{});
+        if (status.is_ok()) {
+          auto found = state->find({.key = shared->key});
+          result = found.is_ok() ? Result<ObjectInfo>({found->bytes->size(), found->pin})
+                                 : Result<ObjectInfo>(found.status());
+        } else {
+          result = status;
+        }
+        state->port.finish(std::move(pass), std::move(shared->done), std::move(result));
+      });
 }
 
 void MemoryStore::put(PutRequest request) {
   Timing timing{.service = state_->transfer(request.body ? request.body->size() : 0),
-                .deadline = request.deadline, .stop = request.stop};
+                .deadline = request.deadline,
+                .stop = request.stop};
   auto shared = std::make_shared<PutRequest>(std::move(request));
-  state_->start(timing, [state = state_.get(), shared](Status status,
-                                                       std::optional<exec::Gate::Pass> pass) {
-    if (status.is_ok()) status = check_key(shared->key);
-    if (status.is_ok() && !shared->body) status = invalid_argument("a put needs a body");
-    if (status.is_ok() && shared->only_if_absent &&
-        state->find({.key = shared->key}).is_ok()) {
-      status = invalid_argument(name_of(shared->key) + ": the object exists already");
-    }
-    Result<ObjectInfo> result(ObjectInfo{});
-    if (status.is_ok()) {
-      const Object object = state->store(shared->key, shared->body);
-      result = ObjectInfo{object.bytes->size(), object.pin};
-    } else {
-      result = status;
-    }
-    state->port.finish(std::move(pass), std::move(shared->done), std::move(result));
-  });
+  state_->start(
+      timing, [state = state_.get(), shared](Status status, std::optional<exec::Gate::Pass> pass) {
+        if (status.is_ok()) status = check_key(shared->key);
+        if (status.is_ok() && !shared->body) status = invalid_argument("a put needs a body");
+        if (status.is_ok() && shared->only_if_absent && state->find({.key = shared->key}).is_ok()) {
+          status = invalid_argument(name_of(shared->key) + ": the object exists already");
+        }
+        Result<ObjectInfo> result(ObjectInfo{});
+        if (status.is_ok()) {
+          const Object object = state->store(shared->key, shared->body);
+          result = ObjectInfo{object.bytes->size(), object.pin};
+        } else {
+          result = status;
+        }
+        state->port.finish(std::move(pass), std::move(shared->done), std::move(result));
+      });
 }
 
 void MemoryStore::remove(RemoveRequest request) {
   Timing timing{.service = state_->options.latency, .deadline = request.deadline};
   auto shared = std::make_shared<RemoveRequest>(std::move(request));
-  state_->start(timing, [state = state_.get(), shared](Status status,
-                                                       std::optional<exec::Gate::Pass> pass) {
-    if (status.is_ok()) status = check_key(shared->key);
-    if (status.is_ok()) {
-      MutexLock lock(state->mutex);
-      state->objects.erase(shared->key);
-    }
-    state->port.finish(std::move(pass), std::move(shared->done), std::move(status));
-  });
+  state_->start(
+      timing, [state = state_.get(), shared](Status status, std::optional<exec::Gate::Pass> pass) {
+        if (status.is_ok()) status = check_key(shared->key);
+        if (status.is_ok()) {
+          MutexLock lock(state->mutex);
+          state->objects.erase(shared->key);
+        }
+        state->port.finish(std::move(pass), std::move(shared->done), std::move(status));
+      });
 }
 
 void MemoryStore::close() {

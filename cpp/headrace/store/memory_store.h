@@ -18,9 +18,9 @@ namespace headrace::store {
 
 // What is to go wrong with one read.
 struct MemoryFault {
-  Status status{};       // when not ok, the read fails with it, after its time
-  Duration delay{0};     // comes on top of the latency
-  bool never = false;    // no answer before the deadline, a stop or close()
+  Status status{};                         // when not ok, the read fails with it, after its time
+  Duration delay{0};                       // comes on top of the latency
+  bool never = false;                      // no answer before the deadline, a stop or close()
   std::optional<std::uint64_t> flip_at{};  // this byte of the delivered bytes arrives inverted
 };
 

@@ -21,12 +21,12 @@ namespace headrace::store {
 struct StoreOptions {
   std::optional<std::string> endpoint;  // S3-compatible server, e.g. "http://127.0.0.1:8333"
   std::optional<std::string> region;
-  std::optional<std::string> profile;    // of the shared config files; wins over environment keys
-  bool anonymous = false;                // send no signature
-  std::optional<std::string> addressing; // "path" | "virtual"; default: path for a given endpoint
-  std::optional<std::string> ca_bundle;  // PEM file instead of the system's
-  std::uint32_t connections = 16;        // requests in flight at once, at most; 1..1024
-  std::uint32_t attempts = 6;            // per request, first included; 1..20
+  std::optional<std::string> profile;     // of the shared config files; wins over environment keys
+  bool anonymous = false;                 // send no signature
+  std::optional<std::string> addressing;  // "path" | "virtual"; default: path for a given endpoint
+  std::optional<std::string> ca_bundle;   // PEM file instead of the system's
+  std::uint32_t connections = 16;         // requests in flight at once, at most; 1..1024
+  std::uint32_t attempts = 6;             // per request, first included; 1..20
   Duration request_timeout = std::chrono::seconds(60);  // when the request names no deadline
   Duration stall_timeout = std::chrono::seconds(10);    // without one byte
 };

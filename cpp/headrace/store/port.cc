@@ -69,9 +69,8 @@ std::uint64_t total_length(const std::vector<ByteRange>& ranges) {
   return total;
 }
 
-Result<std::vector<ByteRange>> clip_ranges(const std::vector<ByteRange>& ranges,
-                                           std::uint64_t size, bool may_be_short,
-                                           std::string_view object) {
+Result<std::vector<ByteRange>> clip_ranges(const std::vector<ByteRange>& ranges, std::uint64_t size,
+                                           bool may_be_short, std::string_view object) {
   std::vector<ByteRange> out = ranges;
   for (std::size_t i = 0; i < out.size(); ++i) {
     ByteRange& range = out[i];

@@ -78,9 +78,8 @@ Status check_read(const ReadRequest& request);
 std::uint64_t total_length(const std::vector<ByteRange>& ranges);
 // What is really to be read from an object of `size` bytes: the ranges, the last one cut at the end
 // when `may_be_short`. Corrupt when they do not lie inside the object.
-Result<std::vector<ByteRange>> clip_ranges(const std::vector<ByteRange>& ranges,
-                                           std::uint64_t size, bool may_be_short,
-                                           std::string_view object);
+Result<std::vector<ByteRange>> clip_ranges(const std::vector<ByteRange>& ranges, std::uint64_t size,
+                                           bool may_be_short, std::string_view object);
 // Neighbours that touch become one range; the order is kept.
 std::vector<ByteRange> merge_adjacent(const std::vector<ByteRange>& ranges);
 // "bytes 4096-8191 of 10000", or without a size "bytes 4096-8191".

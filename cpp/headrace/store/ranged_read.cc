@@ -23,8 +23,8 @@ RangedRead::RangedRead(Dialect& dialect, ObjectRef object, ByteRange range, bool
 }
 
 void RangedRead::equip(HttpCall& call) {
-  call.what = size_only_ ? "looking up " + name_ : "reading " + describe_range(range_) + " of " +
-                                                       name_;
+  call.what =
+      size_only_ ? "looking up " + name_ : "reading " + describe_range(range_) + " of " + name_;
   call.build = [self = shared_from_this()] { return self->build(); };
   call.judge = [self = shared_from_this()](HttpResponse& r) { return self->judge(r); };
 }
@@ -33,8 +33,8 @@ Result<HttpRequest> RangedRead::build() {
   ask_ = {.method = size_only_ && !get_for_size_ ? "HEAD" : "GET", .key = object_.key};
   if (ask_.method == "GET") {
     const ByteRange range = size_only_ ? kFirstByte : remaining();
-    ask_.headers.emplace_back("range", "bytes=" + std::to_string(range.offset) + "-" +
-                                           std::to_string(range.end() - 1));
+    ask_.headers.emplace_back(
+        "range", "bytes=" + std::to_string(range.offset) + "-" + std::to_string(range.end() - 1));
   }
   if (is_strong_etag(info_.pin)) ask_.headers.emplace_back("if-match", info_.pin);
   HR_ASSIGN(HttpRequest request, dialect_.build(ask_, trail_));
@@ -185,8 +185,8 @@ Verdict RangedRead::judge_unsatisfiable(const HttpResponse& response) {
   } else if (may_be_short_ || size_only_) {
     if (get_for_size_) {
       // An empty object behind a server that forbids HEAD: only its size is known of it.
-      info_ = {*got->size, object_.pin.empty() ? "size " + std::to_string(*got->size)
-                                               : object_.pin};
+      info_ = {*got->size,
+               object_.pin.empty() ? "size " + std::to_string(*got->size) : object_.pin};
       return {};
     }
     size_only_ = true;

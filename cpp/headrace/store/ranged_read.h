@@ -50,7 +50,7 @@ class RangedRead : public std::enable_shared_from_this<RangedRead> {
   const MutableBytes into_;
   const std::string name_;
   std::uint64_t delivered_ = 0;
-  bool size_only_;        // asks with HEAD: nothing is to be read, or 416 did not tell the size
+  bool size_only_;  // asks with HEAD: nothing is to be read, or 416 did not tell the size
   bool get_for_size_ = false;  // HEAD is forbidden: asks for the first byte instead
   bool has_info_ = false;
   bool decided_ = false;  // the answer's head has shown that another attempt is in vain

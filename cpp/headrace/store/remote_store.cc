@@ -28,8 +28,8 @@ class ReadOp : public std::enable_shared_from_this<ReadOp> {
     }
     ranges_ = merge_adjacent(request_.ranges);
     if (request_.object.size) {
-      const auto inside = clip_ranges(request_.ranges, *request_.object.size,
-                                      request_.may_be_short, name());
+      const auto inside =
+          clip_ranges(request_.ranges, *request_.object.size, request_.may_be_short, name());
       if (!inside.is_ok()) return end(inside.status());
     }
     if (ranges_.empty()) ranges_.push_back({0, 0});
@@ -48,9 +48,9 @@ class ReadOp : public std::enable_shared_from_this<ReadOp> {
     for (std::size_t i = from; i < to; ++i) {
       const ByteRange range = ranges_[i];
       const bool may_be_short = request_.may_be_short && i + 1 == ranges_.size();
-      parts_[i] = std::make_shared<RangedRead>(
-          dialect_, request_.object, range, may_be_short,
-          request_.destination.bytes().subspan(place, range.length));
+      parts_[i] =
+          std::make_shared<RangedRead>(dialect_, request_.object, range, may_be_short,
+                                       request_.destination.bytes().subspan(place, range.length));
       place += range.length;
       HttpCall call;
       call.deadline = deadline_;
@@ -98,8 +98,8 @@ class ReadOp : public std::enable_shared_from_this<ReadOp> {
   Result<ReadReply> reply() {
     ReadReply out;
     out.info = parts_.front()->info();
-    HR_ASSIGN(const auto ranges, clip_ranges(request_.ranges, out.info.size,
-                                             request_.may_be_short, name()));
+    HR_ASSIGN(const auto ranges,
+              clip_ranges(request_.ranges, out.info.size, request_.may_be_short, name()));
     for (const auto& part : parts_) out.length += part->delivered();
     if (out.length != total_length(ranges)) {
       return internal_error(name() + ": " + std::to_string(out.length) + " bytes were read, and " +
@@ -139,8 +139,7 @@ class ReadOp : public std::enable_shared_from_this<ReadOp> {
 }  // namespace
 
 RemoteStore::RemoteStore(const StoreDeps& deps, const StoreOptions& options,
-                         std::unique_ptr<HttpTransport> transport,
-                         std::unique_ptr<Dialect> dialect)
+                         std::unique_ptr<HttpTransport> transport, std::unique_ptr<Dialect> dialect)
     : request_timeout_(options.request_timeout),
       port_(deps),
       dialect_(std::move(dialect)),
@@ -180,9 +179,9 @@ void RemoteStore::head(HeadRequest request) {
   Status bad = check_key(request.key);
   auto pass = port_.enter();
   if (!pass.is_ok()) bad = pass.status();
-  auto held = pass.is_ok() ? std::make_shared<std::optional<exec::Gate::Pass>>(
-                                 std::move(pass).value())
-                           : std::make_shared<std::optional<exec::Gate::Pass>>();
+  auto held = pass.is_ok()
+                  ? std::make_shared<std::optional<exec::Gate::Pass>>(std::move(pass).value())
+                  : std::make_shared<std::optional<exec::Gate::Pass>>();
   if (!bad.is_ok()) {
     port_.finish(std::move(*held), std::move(request.done), Result<ObjectInfo>(bad));
     return;

@@ -22,7 +22,7 @@ namespace headrace::store {
 // One request in words of HTTP, before it has a URL and a signature.
 struct Ask {
   std::string method;
-  std::string key;  // empty: the bucket itself
+  std::string key;                                             // empty: the bucket itself
   std::vector<std::pair<std::string, std::string>> query{};    // not encoded
   std::vector<std::pair<std::string, std::string>> headers{};  // names in lower case
   std::shared_ptr<const std::string> body{};

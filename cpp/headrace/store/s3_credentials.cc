@@ -87,9 +87,9 @@ class Finder {
   }
 
   void settings(S3Identity& out) const {
-    out.region = first({options_.region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"),
-                        setting("region")})
-                     .value_or(std::string(kDefaultRegion));
+    out.region =
+        first({options_.region, env("AWS_REGION"), env("AWS_DEFAULT_REGION"), setting("region")})
+            .value_or(std::string(kDefaultRegion));
     out.endpoint = first({options_.endpoint, env("AWS_ENDPOINT_URL_S3"), env("AWS_ENDPOINT_URL"),
                           setting("endpoint_url")});
     out.ca_bundle = first({options_.ca_bundle, env("AWS_CA_BUNDLE"), setting("ca_bundle")});
@@ -114,7 +114,8 @@ class Finder {
     const auto access = setting("aws_access_key_id");
     const auto secret = setting("aws_secret_access_key");
     if (access.has_value() != secret.has_value()) {
-      return invalid_argument("profile '" + profile_ + "' has only one of aws_access_key_id and "
+      return invalid_argument("profile '" + profile_ +
+                              "' has only one of aws_access_key_id and "
                               "aws_secret_access_key");
     }
     if (access) {

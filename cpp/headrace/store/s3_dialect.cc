@@ -33,8 +33,9 @@ bool is_dns_bucket(std::string_view bucket) {
 
 Status check_bucket(std::string_view bucket) {
   if (bucket.starts_with("arn:")) {
-    return unimplemented("access point ARNs are not supported; use the bucket, or the alias of the "
-                         "access point");
+    return unimplemented(
+        "access point ARNs are not supported; use the bucket, or the alias of the "
+        "access point");
   }
   if (bucket.ends_with("--x-s3") || bucket.ends_with("--xa-s3")) {
     return unimplemented("S3 Express directory buckets are not supported yet");
@@ -197,8 +198,9 @@ Verdict S3Dialect::final_refusal(const HttpResponse& response) const {
   const int status = response.head.status;
   S3Meaning meaning = s3_meaning(status, error.code);
   if (response.head.is_redirect()) {
-    meaning = {Code::kInvalidArgument, "the bucket lives in another region or at another endpoint; "
-                                       "pass its region"};
+    meaning = {Code::kInvalidArgument,
+               "the bucket lives in another region or at another endpoint; "
+               "pass its region"};
   }
   std::string text = "the store answers " + std::to_string(status);
   if (!error.code.empty()) text += " " + error.code;

@@ -42,9 +42,9 @@ class S3Dialect final : public Dialect {
   const S3Identity identity_;
   const Clock& clock_;
   std::string bucket_;
-  std::string prefix_;   // empty, or ending with '/'
-  Url endpoint_;         // host empty: Amazon's, which follows the region
-  bool in_host_ = false; // bucket in the host name, not in the path
+  std::string prefix_;    // empty, or ending with '/'
+  Url endpoint_;          // host empty: Amazon's, which follows the region
+  bool in_host_ = false;  // bucket in the host name, not in the path
 
   Mutex mutex_;
   std::string region_ HR_GUARDED_BY(mutex_);

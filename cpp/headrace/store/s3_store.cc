@@ -90,12 +90,11 @@ Result<std::unique_ptr<ObjectStore>> open_s3_store(std::string_view url,
   HR_ASSIGN(S3Identity identity, find_s3_identity(options, deps));
   StoreOptions resolved = options;
   resolved.ca_bundle = identity.ca_bundle;
-  HR_ASSIGN(auto dialect,
-            S3Dialect::make(url, std::move(identity), deps.executor.clock()));
+  HR_ASSIGN(auto dialect, S3Dialect::make(url, std::move(identity), deps.executor.clock()));
   HR_ASSIGN(auto transport,
             make_curl_transport(transport_options(resolved, deps), deps.executor.clock()));
-  return std::unique_ptr<ObjectStore>(std::make_unique<S3Store>(
-      deps, resolved, std::move(transport), std::move(dialect)));
+  return std::unique_ptr<ObjectStore>(
+      std::make_unique<S3Store>(deps, resolved, std::move(transport), std::move(dialect)));
 }
 
 }  // namespace headrace::store

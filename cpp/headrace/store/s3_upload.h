@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kWholeBytesMax = 64ULL << 20;
 
 class S3Upload : public std::enable_shared_from_this<S3Upload> {
  public:
-  S3Upload(Port& port, HttpCaller& caller, Dialect& dialect, PutRequest request,
-           TimePoint deadline, std::function<void(Result<ObjectInfo>)> done);
+  S3Upload(Port& port, HttpCaller& caller, Dialect& dialect, PutRequest request, TimePoint deadline,
+           std::function<void(Result<ObjectInfo>)> done);
 
   // On the executor, because it hashes the body.
   void begin();
@@ -35,8 +35,7 @@ class S3Upload : public std::enable_shared_from_this<S3Upload> {
   void create_upload();
   void send_parts() HR_EXCLUDES(mutex_);
   void send_part(std::size_t i);
-  void part_done(std::size_t i, const std::string& etag, const Status& status)
-      HR_EXCLUDES(mutex_);
+  void part_done(std::size_t i, const std::string& etag, const Status& status) HR_EXCLUDES(mutex_);
   void complete() HR_EXCLUDES(mutex_);
   void abort(const Status& why);
   void end(Result<ObjectInfo> result);

@@ -69,10 +69,9 @@ std::string amz_date(std::int64_t unix_seconds) {
   const std::chrono::year_month_day date(day);
   const std::chrono::hh_mm_ss clock(time - day);
   std::array<char, 64> out{};
-  std::snprintf(out.data(), out.size(), "%04d%02u%02uT%02d%02d%02dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-                static_cast<int>(clock.minutes().count()),
+  std::snprintf(out.data(), out.size(), "%04d%02u%02uT%02d%02d%02dZ", static_cast<int>(date.year()),
+                static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
                 static_cast<int>(clock.seconds().count()));
   return out.data();
 }

@@ -39,9 +39,8 @@ TEST(SigV4, GivesTheSignaturesThatAmazonPublished) {
             "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, "
             "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41");
 
-  SigV4Request put =
-      example("PUT", "/test%24file.text",
-              "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072");
+  SigV4Request put = example("PUT", "/test%24file.text",
+                             "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072");
   put.headers.emplace_back("Date", "Fri, 24 May 2013 00:00:00 GMT");
   put.headers.emplace_back("x-amz-storage-class", "REDUCED_REDUNDANCY");
   EXPECT_EQ(signature_of(sign_v4(put, kExampleKeys, kExampleScope)),
@@ -89,8 +88,11 @@ TEST(SigV4, AgreesWithBotocore) {
     SCOPED_TRACE(line);
     const auto f = split(line, '\t');
     ASSERT_EQ(f.size(), 11U);
-    SigV4Request request{.method = f[0], .path = f[1], .query = pairs_of(f[9]),
-                         .headers = pairs_of(f[8]), .payload_sha256 = f[7]};
+    SigV4Request request{.method = f[0],
+                         .path = f[1],
+                         .query = pairs_of(f[9]),
+                         .headers = pairs_of(f[8]),
+                         .payload_sha256 = f[7]};
     const SigV4Keys keys{f[4], f[5], f[6]};
     EXPECT_EQ(sign_v4(request, keys, {f[3], "s3", std::stoll(f[2])}), f[10]);
     ++rows;

@@ -31,7 +31,9 @@ struct Bench {
   std::unique_ptr<ObjectStore> store;
 
   StoreDeps deps() {
-    return {*executor, metrics, {},
+    return {*executor,
+            metrics,
+            {},
             [this](std::string_view name) -> std::optional<std::string> {
               const auto found = env.find(std::string(name));
               if (found == env.end()) return std::nullopt;

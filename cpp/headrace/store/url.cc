@@ -49,9 +49,8 @@ Status split_authority(std::string_view authority, Url& url) {
   std::string_view rest = authority.substr(host_end);
   if (rest.empty()) return Status::ok();
   rest.remove_prefix(1);
-  const bool digits = std::all_of(rest.begin(), rest.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  const bool digits =
+      std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (authority[host_end] != ':' || rest.empty() || rest.size() > 5 || !digits ||
       std::stoul(std::string(rest)) == 0 || std::stoul(std::string(rest)) > 65535) {
     return invalid_argument("the port of a URL is not a number from 1 to 65535");

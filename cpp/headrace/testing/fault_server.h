@@ -17,25 +17,25 @@ namespace headrace::testing {
 
 // One thing to go wrong with the next matching requests; the first that matches is played.
 struct Fault {
-  std::string method{};      // empty: any
-  std::string target_part{}; // of path and query; empty: any
-  int skip = 0;              // so many matching requests go well first
-  int times = 1;             // -1: for ever
+  std::string method{};       // empty: any
+  std::string target_part{};  // of path and query; empty: any
+  int skip = 0;               // so many matching requests go well first
+  int times = 1;              // -1: for ever
 
-  Duration delay{0};         // before the answer
-  bool never = false;        // no answer at all, connection left open
+  Duration delay{0};            // before the answer
+  bool never = false;           // no answer at all, connection left open
   std::optional<int> status{};  // instead of the real answer, with `body` and `headers`
   std::string body{};
   std::vector<std::pair<std::string, std::string>> headers{};  // added to the answer, or replacing
-  std::optional<std::uint64_t> cut_at{};    // closes the connection after so many body bytes
-  bool reset = false;                       // closes it with RST instead
-  bool stall = false;                       // stops there instead, connection left open
-  std::optional<std::uint64_t> flip_at{};   // this body byte inverted
+  std::optional<std::uint64_t> cut_at{};      // closes the connection after so many body bytes
+  bool reset = false;                         // closes it with RST instead
+  bool stall = false;                         // stops there instead, connection left open
+  std::optional<std::uint64_t> flip_at{};     // this body byte inverted
   std::optional<std::uint64_t> shorten_to{};  // a well-formed answer of so many bytes only
-  bool ignore_range = false;                // 200 and the whole object
-  std::optional<std::string> replace_by{};  // after the answer the object has other bytes
-  std::uint64_t drip_bytes = 0;             // body in pieces of this size, 5 ms apart
-  std::optional<std::string> raw{};         // these bytes instead of an answer, then close
+  bool ignore_range = false;                  // 200 and the whole object
+  std::optional<std::string> replace_by{};    // after the answer the object has other bytes
+  std::uint64_t drip_bytes = 0;               // body in pieces of this size, 5 ms apart
+  std::optional<std::string> raw{};           // these bytes instead of an answer, then close
 };
 
 struct FaultServerOptions {
@@ -44,7 +44,7 @@ struct FaultServerOptions {
   std::int64_t clock_offset = 0;        // seconds the server's clock is ahead
   bool has_ranges = true;
   bool has_head = true;
-  std::string etags = "strong";         // "strong" | "weak" | "none"
+  std::string etags = "strong";  // "strong" | "weak" | "none"
   // False: 416 does not tell the size of the object.
   bool tells_size = true;
 };

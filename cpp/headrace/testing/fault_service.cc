@@ -154,8 +154,8 @@ Answer FaultService::serve(const SignedRequest& request, const std::string& key,
   const std::uint64_t last = std::min<std::uint64_t>(range->second, bytes.size() - 1);
   out.status = 206;
   out.body = bytes.substr(range->first, last - range->first + 1);
-  out.set("content-range", "bytes " + std::to_string(range->first) + "-" + std::to_string(last) +
-                               "/" + size);
+  out.set("content-range",
+          "bytes " + std::to_string(range->first) + "-" + std::to_string(last) + "/" + size);
   return out;
 }
 
@@ -175,8 +175,10 @@ Answer FaultService::multipart(const SignedRequest& request, const std::string& 
   if (query.contains("uploads")) {
     const std::string id = "upload/" + std::to_string(next_upload_++) + "+=";
     uploads_[id];
-    out.body = "<?xml version=\"1.0\"?><InitiateMultipartUploadResult xmlns=\"urn:x\"><Key>k</Key>"
-               "<UploadId>" + id + "</UploadId></InitiateMultipartUploadResult>";
+    out.body =
+        "<?xml version=\"1.0\"?><InitiateMultipartUploadResult xmlns=\"urn:x\"><Key>k</Key>"
+        "<UploadId>" +
+        id + "</UploadId></InitiateMultipartUploadResult>";
     return out;
   }
   const auto upload = uploads_.find(query.at("uploadId"));

@@ -85,8 +85,8 @@ std::string header(const SignedRequest& request, const std::string& name) {
 
 std::string canonical(const SignedRequest& request, const std::vector<std::string>& names) {
   const std::size_t question = request.target.find('?');
-  std::string out = request.method + "\n" + reencode(request.target.substr(0, question), true) +
-                    "\n";
+  std::string out =
+      request.method + "\n" + reencode(request.target.substr(0, question), true) + "\n";
   std::vector<std::string> pairs;
   if (question != std::string::npos) {
     for (const std::string& pair : split(request.target.substr(question + 1), '&')) {

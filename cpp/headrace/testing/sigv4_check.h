@@ -13,7 +13,7 @@ namespace headrace::testing {
 
 struct SignedRequest {
   std::string method;
-  std::string target;  // path and query as sent
+  std::string target;                               // path and query as sent
   std::multimap<std::string, std::string> headers;  // names in lower case
   std::string body;
 };

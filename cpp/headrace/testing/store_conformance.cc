@@ -168,8 +168,7 @@ TEST_P(StoreConformance, MissingObjectsAreNotFoundByName) {
 TEST_P(StoreConformance, NamesThatLeaveTheRootAreRefused) {
   for (const char* key : {"", "/etc/passwd", "../up", "a/../../b", "a//b", "./a", "a/", "a\\b"}) {
     EXPECT_EQ(read(request(key, {{0, 1}})).status().code(), Code::kInvalidArgument) << key;
-    EXPECT_EQ(store().peek({.key = key}).status().code(),
-              Code::kInvalidArgument);
+    EXPECT_EQ(store().peek({.key = key}).status().code(), Code::kInvalidArgument);
     EXPECT_EQ(store::head(store(), {.executor = executor()}, key).status().code(),
               Code::kInvalidArgument);
   }
@@ -214,8 +213,7 @@ TEST_P(StoreConformance, PeekAddressesTheWholeObjectOrSaysThatItCannot) {
   if (!fixture_->can_peek()) return;
   EXPECT_TRUE(as_text((*peeked)->bytes) == bytes);
   EXPECT_EQ(store().peek({.key = "b"}).status().code(), Code::kNotFound);
-  EXPECT_EQ(store().peek({.key = "a", .pin = "other", .size = {}}).status().code(),
-            Code::kCorrupt);
+  EXPECT_EQ(store().peek({.key = "a", .pin = "other", .size = {}}).status().code(), Code::kCorrupt);
   // Bytes that were handed out stay what they were when the object is replaced.
   fixture_->place("a", "new");
   EXPECT_TRUE(as_text((*peeked)->bytes) == bytes);
@@ -251,8 +249,7 @@ TEST_P(StoreConformance, AfterCloseEverythingIsCancelled) {
   store().close();
   store().close();
   EXPECT_EQ(read(request("a", {{0, 3}})).status().code(), Code::kCancelled);
-  EXPECT_EQ(store::head(store(), {.executor = executor()}, "a").status().code(),
-            Code::kCancelled);
+  EXPECT_EQ(store::head(store(), {.executor = executor()}, "a").status().code(), Code::kCancelled);
 }
 
 TEST_P(StoreConformance, CloseWaitsForWhatIsUnderWay) {

@@ -9,19 +9,19 @@ namespace headrace::trust {
 namespace {
 
 constexpr std::string_view kNames[] = {
-    "blake2b",  "blake2s",  "md5",      "sha1",   "sha224",     "sha256",     "sha384",
-    "sha3_224", "sha3_256", "sha3_384", "sha3_512", "sha512",   "sha512_224", "sha512_256",
-    "sm3",      "xxh128",   "xxh32",    "xxh3_128", "xxh3_64",  "xxh64"};
+    "blake2b",  "blake2s",  "md5",      "sha1",     "sha224",  "sha256",     "sha384",
+    "sha3_224", "sha3_256", "sha3_384", "sha3_512", "sha512",  "sha512_224", "sha512_256",
+    "sm3",      "xxh128",   "xxh32",    "xxh3_128", "xxh3_64", "xxh64"};
 
 // OpenSSL's spelling where it differs from hashlib's.
 struct Spelling {
   std::string_view ours;
   const char* openssl;
 };
-constexpr Spelling kSpellings[] = {
-    {"blake2b", "BLAKE2B-512"}, {"blake2s", "BLAKE2S-256"}, {"sha3_224", "SHA3-224"},
-    {"sha3_256", "SHA3-256"},   {"sha3_384", "SHA3-384"},   {"sha3_512", "SHA3-512"},
-    {"sha512_224", "SHA512-224"}, {"sha512_256", "SHA512-256"}};
+constexpr Spelling kSpellings[] = {{"blake2b", "BLAKE2B-512"},   {"blake2s", "BLAKE2S-256"},
+                                   {"sha3_224", "SHA3-224"},     {"sha3_256", "SHA3-256"},
+                                   {"sha3_384", "SHA3-384"},     {"sha3_512", "SHA3-512"},
+                                   {"sha512_224", "SHA512-224"}, {"sha512_256", "SHA512-256"}};
 
 class OpenSslHasher final : public Hasher {
  public:
@@ -61,7 +61,7 @@ class Xxh32Hasher final : public Hasher {
 
  private:
   std::unique_ptr<XXH32_state_t, XXH_errorcode (*)(XXH32_state_t*)> state_{XXH32_createState(),
-                                                                         XXH32_freeState};
+                                                                           XXH32_freeState};
 };
 
 std::string canonical_hex(XXH64_hash_t hash) {
@@ -78,7 +78,7 @@ class Xxh64Hasher final : public Hasher {
 
  private:
   std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> state_{XXH64_createState(),
-                                                                         XXH64_freeState};
+                                                                           XXH64_freeState};
 };
 
 // XXH3 with 64 or 128 bits.
@@ -108,7 +108,7 @@ class Xxh3Hasher final : public Hasher {
  private:
   const bool is_wide_;
   std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state_{XXH3_createState(),
-                                                                       XXH3_freeState};
+                                                                         XXH3_freeState};
 };
 
 Result<std::unique_ptr<Hasher>> make_openssl(std::string_view algorithm) {

@@ -15,9 +15,7 @@ struct Sections {
   IndexHeader header{};
   std::array<ByteView, kIndexSections> bytes;
 
-  ByteView of(IndexSection section) const {
-    return bytes[static_cast<std::size_t>(section) - 1];
-  }
+  ByteView of(IndexSection section) const { return bytes[static_cast<std::size_t>(section) - 1]; }
 };
 
 Status check_header(const IndexHeader& header, std::uint64_t size) {

@@ -40,7 +40,7 @@ class IndexFile {
   static Result<std::shared_ptr<const IndexFile>> parse(std::shared_ptr<const void> owner,
                                                         ByteView bytes);
 
-  std::string_view format_name() const { return format_; }      // "wds"
+  std::string_view format_name() const { return format_; }       // "wds"
   std::string_view library_version() const { return library_; }  // that wrote the file
   const Json& schema() const { return schema_; }
   std::uint64_t samples() const { return samples_; }

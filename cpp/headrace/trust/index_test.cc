@@ -12,8 +12,9 @@ namespace headrace::trust {
 namespace {
 
 Json small_schema() {
-  return *parse_json("{\"fields\": [{\"encoding\": \"jpg\", \"name\": \"jpg\", \"type\": "
-                     "{\"kind\": \"media\", \"media\": \"jpeg\"}}]}");
+  return *parse_json(
+      "{\"fields\": [{\"encoding\": \"jpg\", \"name\": \"jpg\", \"type\": "
+      "{\"kind\": \"media\", \"media\": \"jpeg\"}}]}");
 }
 
 Result<std::string> small_index() {
@@ -38,8 +39,8 @@ std::string repaired(std::string file) {
   IndexHeader header;
   std::memcpy(&header, file.data(), sizeof header);
   for (std::size_t i = 0; i < 3; ++i) {
-    header.table[i].checksum = xxh3_64(
-        as_bytes(file).subspan(header.table[i].offset, header.table[i].length));
+    header.table[i].checksum =
+        xxh3_64(as_bytes(file).subspan(header.table[i].offset, header.table[i].length));
   }
   header.checksum = index_header_checksum(header);
   std::memcpy(file.data(), &header, sizeof header);
