@@ -73,6 +73,15 @@ def time_jpeg(args: Namespace) -> dict[str, Any]:
     return measure.timed_epochs(epoch, args.seconds)
 
 
+def index(args: Namespace) -> dict[str, Any]:
+    """Makes the index of tar shards, which a user makes once with `headrace index`."""
+    import headrace as hr
+
+    start = time.perf_counter()
+    made = hr.build_index(str(args.data), overwrite=True)
+    return {"samples": made.samples, "seconds": time.perf_counter() - start}
+
+
 def open_crops(args: Namespace) -> Any:
     import headrace as hr
 
@@ -84,7 +93,7 @@ def open_crops(args: Namespace) -> Any:
         batch_size=BATCH,
         order=hr.Order(seed=args.seed),
         epoch_end="partial",
-        decode={"jpg": hr.image(size=SIDE, crop="random-resized")},
+        decode={"jpg": hr.image(SIDE, crop="random-resized", flip=0.0)},
         output="numpy",
         threads=int(args.options.get("threads", 1)),
     )
@@ -189,6 +198,7 @@ if __name__ == "__main__":
             "time-jpeg": time_jpeg,
             "check-crop": check_crop,
             "time-crop": time_crop,
+            "index": index,
             "first": first,
             "save": save,
             "resume": resume,
