@@ -32,7 +32,7 @@ class Sizes:
     @staticmethod
     def of(quick: bool) -> Sizes:
         if quick:
-            return Sizes(photos=1_000, tokens=4_000, shards=1_000, shard=100, index=100_000)
+            return Sizes(photos=1_000, tokens=4_000, shards=1_000, shard=1_000, index=100_000)
         return Sizes(photos=12_000, tokens=20_000, shards=1_000, shard=1_000, index=1_300_000)
 
 

@@ -25,7 +25,7 @@ def open_loader(args: Namespace, batch_size: int = BATCH, **more: Any) -> Any:
     if "threads" in args.options:
         options["threads"] = int(args.options["threads"])
     if "memory" in args.options:
-        options["memory"] = args.options["memory"]
+        options["memory"] = int(args.options["memory"])
     options.setdefault("order", hr.Order(seed=args.seed))
     return hr.Loader(hr.open(str(args.data)), batch_size=batch_size, **options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import time
@@ -258,8 +259,10 @@ class Bench:
         private = run["after"]["anon"] + run["after"]["shmem"]
         beyond = private - run["before"]["anon"] - run["before"]["shmem"] - budget - index
         results["footprint"] = {**run, "budget": budget, "index": index, "beyond": beyond}
+        grown = (private - run["before"]["anon"] - run["before"]["shmem"]) / 1e6
+        name = f"memory beyond budget, index and NumPy (grown by {grown:.0f} MB)"
         return [
-            _at_most("memory beyond budget, index and NumPy", max(0, beyond) / 1e6, 60, "MB"),
+            _at_most(name, max(0, beyond) / 1e6, 60, "MB"),
             _at_most("named shared memory", len(run["shared_memory"]), 0, "names"),
         ]
 
@@ -272,19 +275,20 @@ class Bench:
         if not self.settings.rivals_only:
             numbers = self.data.numbers()
             python = self.environments.python("ours")
-            for window in (8192, 32768, 131072):
-                for chunk in (64, 16):
-                    options = [f"window={window}", f"chunk={chunk}", "lanes=64"]
-                    options.append(f"shard={sizes.shard}")
-                    got = run_adapter(
-                        python, "ours.py", "deff", numbers, self.settings.seed, options
-                    )
-                    formula = 1 + (width - 1) * (chunk / window - chunk / total)
-                    name = f"Headrace, window {window:,}, chunk {chunk}"
-                    rows.append({"name": name, "deff": got["deff"], "formula": formula})
-                    print(f"  {name}: {got['deff']:.2f}, formula {formula:.2f}", flush=True)
+            for lanes, window, chunk in itertools.product((1, 64), (8192, 32768, 131072), (64, 16)):
+                options = [f"window={window}", f"chunk={chunk}", f"lanes={lanes}"]
+                options.append(f"shard={sizes.shard}")
+                got = run_adapter(python, "ours.py", "deff", numbers, self.settings.seed, options)
+                formula = 1 + (width - 1) * (chunk / min(window, total) - chunk / total)
+                name = f"Headrace, {lanes} lane(s), window {window:,}, chunk {chunk}"
+                rows.append({"name": name, "deff": got["deff"], "formula": formula})
+                print(f"  {name}: {got['deff']:.2f}, formula {formula:.2f}", flush=True)
+                if lanes == 1:
                     error = abs(got["deff"] / formula - 1)
                     checks.append(_at_most(f"{name}: off the formula", error, 0.1, ""))
+                else:
+                    # Many lanes spread every batch further: the formula is an upper bound.
+                    checks.append(_at_most(f"{name}: below", got["deff"], formula, ""))
         rivals = (
             ("Mosaic py1e, 8 nodes, blocks of 16,384", "mosaic", "mosaic.py", "block=16384"),
             ("buffer of 10,000 over whole shards", "rivals", "buffer.py", "buffer=10000"),
