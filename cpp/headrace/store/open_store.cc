@@ -82,6 +82,15 @@ Result<std::unique_ptr<ObjectStore>> open_store(std::string_view url, const Stor
                        "://'; use a path, file://, s3://, http:// or https://");
 }
 
+Result<std::optional<std::string>> local_path(std::string_view url) {
+  if (url.empty()) return invalid_argument("the place of a data set is an empty string");
+  const std::string scheme = scheme_of(url);
+  if (scheme.empty()) return std::optional<std::string>(url);
+  if (scheme != "file") return std::optional<std::string>();
+  HR_ASSIGN(std::string path, path_of_file_url(url.substr(7)));
+  return std::optional<std::string>(std::move(path));
+}
+
 Result<ObjectUrl> split_object_url(std::string_view url) {
   const std::string scheme = scheme_of(url);
   const std::size_t start = scheme.empty() ? 0 : scheme.size() + 3;

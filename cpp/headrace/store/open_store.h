@@ -45,6 +45,9 @@ struct StoreDeps {
 Result<std::unique_ptr<ObjectStore>> open_store(std::string_view url, const StoreOptions& options,
                                                 const StoreDeps& deps);
 
+// The path when a URL names local files (a path or file://), nullopt when it names anything else.
+Result<std::optional<std::string>> local_path(std::string_view url);
+
 // Splits the name of one object into the URL of the store that holds it and its key there:
 // "s3://bucket/a/b.bin" -> "s3://bucket/a", "b.bin"; "b.bin" -> ".", "b.bin".
 struct ObjectUrl {
