@@ -26,8 +26,8 @@ struct DatasetWriterOptions {
 
 // At a local path everything is written into `<path>.partial` beside it and renamed when all is
 // there; a set that is overwritten stays in place until then. Elsewhere the shards go first and the
-// index last, so that nothing opens before it is complete; a set that is overwritten loses its index
-// first, and of an abandoned one shards may remain, which nothing reads.
+// index last, so that nothing opens before it is complete; a set that is overwritten loses its
+// index first, and of an abandoned one shards may remain, which nothing reads.
 class DatasetWriter {
  public:
   static Result<std::unique_ptr<DatasetWriter>> create(std::string_view url,

@@ -190,7 +190,9 @@ Status Staging::publish() {
   std::string old;
   if (::rename(partial_.c_str(), out_.c_str()) != 0) {
     // A folder with files in it is not replaced by a rename.
-    if (errno != ENOTEMPTY && errno != EEXIST) return store::errno_status(errno, "rename", partial_);
+    if (errno != ENOTEMPTY && errno != EEXIST) {
+      return store::errno_status(errno, "rename", partial_);
+    }
     HR_TRY(check_output(out_, overwrite_));
     HR_TRY(swap(partial_, out_, &old));
   }

@@ -31,10 +31,10 @@ struct VerifyOptions {
 
 struct VerifyReport {
   std::uint64_t shards = 0;
-  std::uint64_t samples = 0;            // whose structure was looked at
-  std::uint64_t bytes = 0;              // read
-  std::uint64_t shards_without_hash = 0;  // nothing but their size and structure could be checked
-  std::vector<Problem> problems;        // by shard, then in the order of the bytes
+  std::uint64_t samples = 0;              // whose structure was looked at
+  std::uint64_t bytes = 0;                // read
+  std::uint64_t shards_without_hash = 0;  // only their size and structure could be checked
+  std::vector<Problem> problems;          // by shard, then in the order of the bytes
   std::uint64_t problems_left_out = 0;
 
   bool is_good() const { return problems.empty(); }

@@ -162,7 +162,7 @@ TEST(Verify, FindsNothingWrongWithGoodData) {
 TEST(Verify, NoticesEveryFlippedByteThatAHashCovers) {
   PackBench bench(std::make_unique<exec::VirtualExecutor>());
   const Files whole = packed("mds", {"xxh3_64", "sha256"});
-  for (const std::size_t at : {std::size_t{0}, std::size_t{5}, std::size_t{400}, std::size_t{9000}}) {
+  for (const std::size_t at : {0u, 5u, 400u, 9000u}) {
     Files files = whole;
     files["shard.00001.mds"][at] ^= 0x40;
     const VerifyReport report = verify(bench, "mds", whole, files);
