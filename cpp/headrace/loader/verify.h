@@ -41,8 +41,8 @@ struct VerifyReport {
 };
 
 // Checks of each shard its size, every hash that the index brings along, and that every sample can
-// be found and holds its fields; pictures are not decoded. Goes on after a problem. Memory: one part
-// and the largest sample for each shard under way. Fails only when it was stopped.
+// be found and holds its fields; pictures are not decoded. Goes on after a problem. Memory: one
+// part and the largest sample for each shard under way. Fails only when it was stopped.
 Result<VerifyReport> verify_dataset(store::ByteSource& source, const format::Reader& reader,
                                     exec::Executor& executor, const VerifyOptions& options);
 
