@@ -186,7 +186,11 @@ def deff(args: Namespace) -> dict[str, Any]:
     rows = np.stack([np.array(batch["__index__"]) for batch in loader]).astype(np.int64)
     total = len(hr.open(str(args.data)))
     shard_of = np.arange(total) // shard
-    return {"deff": measure.deff(rows, shard_of, total // shard), "batches": len(rows)}
+    return {
+        "deff": measure.deff(rows, shard_of, total // shard),
+        "formula": loader.stats()["deff"],
+        "batches": len(rows),
+    }
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ std::uint64_t window_share(const order::OrderSpec& spec, std::uint64_t samples, 
 }
 
 Status check_window(const LoaderPlan& plan, const LoaderOptions& options,
-                    std::uint64_t stored_bytes) {
+                    std::uint64_t stored_bytes, const std::vector<std::uint64_t>& run_sizes) {
   const std::uint64_t room = options.memory / 8 * 5;
   if (plan.window_bytes <= room) return Status::ok();
   const double shrink = static_cast<double>(room) / static_cast<double>(plan.window_bytes);
@@ -51,7 +51,7 @@ Status check_window(const LoaderPlan& plan, const LoaderOptions& options,
       static_cast<std::uint64_t>(shrink * static_cast<double>(std::min(
                                               plan.order.window_samples, plan.samples))));
   const double deff_smaller = order::predicted_deff(
-      options.global_batch, smaller.chunk_samples, smaller.window_samples, plan.samples);
+      *order::RunOrder::make(smaller, run_sizes), options.global_batch);
   const std::uint64_t mean = std::max<std::uint64_t>(1, stored_bytes / plan.samples);
   return exhausted(
       "this rank must hold " + size_text(plan.window_bytes) +
@@ -98,7 +98,7 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<Dataset> dataset, S
   if (!plan.is_local) {
     plan.window_bytes =
         window_share(plan.order, plan.samples, plan.lanes, stored_bytes, options.world);
-    HR_TRY(check_window(plan, options, stored_bytes));
+    HR_TRY(check_window(plan, options, stored_bytes, samples.run_sizes()));
   }
   HR_ASSIGN(Assembler assembler,
             Assembler::make(dataset->schema(), options.columns, options.decode, plan.order.seed,

@@ -9,6 +9,10 @@
 namespace headrace::order {
 namespace {
 
+// Lanes balance a batch over shards; over labels finer than shards they do not, so they are never
+// credited with more than this.
+constexpr double kStrataMin = 0.5;
+
 double as_double(std::uint64_t n) { return static_cast<double>(n); }
 
 // The size of the shard in which an average sample lies.
@@ -21,32 +25,46 @@ double mean_shard_of_sample(const RunOrder& order) {
   return squares / as_double(order.samples());
 }
 
-double formula(double batch, double chunk, double window, double samples) {
-  const double near = std::min(window, samples);
-  return 1 + (batch - 1) * std::max(0.0, chunk / near - chunk / samples);
-}
+// The expected sum of squared shares when a stretch of length `x` is cut by a grid of spacing 1 that
+// begins at a uniformly random place: the chance that two of its points lie in one cell.
+double same_cell(double x) { return x < 1 ? 1 - x / 3 : (x - 1.0 / 3) / (x * x); }
 
 }  // namespace
 
-double predicted_deff(std::uint64_t batch, std::uint64_t chunk, std::uint64_t window,
-                      std::uint64_t samples) {
-  HR_CHECK(batch > 0 && chunk > 0 && window > 0 && samples > 0, "DEFF of nothing");
-  return formula(as_double(batch), as_double(std::min(chunk, samples)), as_double(window),
-                 as_double(samples));
+double predicted_deff(const DeffFacts& facts) {
+  HR_CHECK(facts.batch > 0 && facts.chunk > 0 && facts.window > 0 && facts.samples > 0 &&
+               facts.lanes > 0 && facts.shard > 0,
+           "DEFF of nothing");
+  const double lanes = facts.lanes;
+  const double lane = facts.samples / lanes;
+  const double block = std::min(facts.window / lanes, lane);
+  const double chunk = std::min(facts.chunk, lane);
+  const double drawn = facts.batch / lanes;  // by one batch from one lane
+  const double run = std::min(chunk, block);
+  const double together =
+      same_cell(block / chunk) * same_cell(drawn / block) - chunk / lane;
+  const double within =
+      1 + std::max(0.0, drawn - 1) * std::max(0.0, together) * same_cell(run / facts.shard);
+  const double shards = facts.samples / facts.shard;
+  const double strata = shards > 1 ? (shards - lanes) / (shards - 1) : 1;
+  return within * std::clamp(lanes > 1 ? strata : 1, kStrataMin, 1.0);
 }
 
 double predicted_deff(const RunOrder& order, std::uint64_t batch) {
   HR_CHECK(batch > 0, "DEFF of an empty batch");
   const OrderSpec& spec = order.spec();
-  const double samples = as_double(order.samples());
+  DeffFacts facts;
+  facts.batch = as_double(batch);
+  facts.samples = as_double(order.samples());
+  facts.shard = mean_shard_of_sample(order);
   if (!spec.shuffle) {
-    const double shard = mean_shard_of_sample(order);
-    return formula(as_double(batch), shard, shard, samples);
+    return 1 + (facts.batch - 1) * (1 - facts.shard / facts.samples);
   }
-  const double chunk = spec.layout == Layout::kUnit
-                           ? order.mean_unit_samples()
-                           : as_double(std::min(spec.chunk_samples, order.samples()));
-  return formula(as_double(batch), chunk, as_double(spec.window_samples), samples);
+  facts.chunk = spec.layout == Layout::kUnit ? order.mean_unit_samples()
+                                             : as_double(spec.chunk_samples);
+  facts.window = as_double(spec.window_samples);
+  facts.lanes = order.lanes();
+  return predicted_deff(facts);
 }
 
 DeffMeter::DeffMeter(std::span<const std::uint64_t> shard_sizes, std::uint64_t batch)

@@ -11,13 +11,22 @@
 
 namespace headrace::order {
 
-// 1 + (G - 1)(q/W - q/N) for batches of G samples, chunks of q, a window of W and N samples; W
-// above N counts as N. 1 is an ideal shuffle, q = shard size is what layouts of whole shards reach.
-double predicted_deff(std::uint64_t batch, std::uint64_t chunk, std::uint64_t window,
-                      std::uint64_t samples);
-// The same for an order; `batch` counts the samples of all ranks. In the unit layout the chunk is
-// the size of the unit that an average sample lies in. Not shuffling is a window of one chunk of
-// the size of an average sample's shard.
+// What shuffle quality follows from, in samples; `shard` is the size of the shard in which an average
+// sample lies.
+struct DeffFacts {
+  double batch = 1;    // over all ranks
+  double chunk = 1;
+  double window = 1;
+  double samples = 1;  // of one epoch
+  double lanes = 1;
+  double shard = 1;
+};
+
+// The design effect of batches, as docs/order.md derives it: 1 is an ideal shuffle, below 1 is better
+// than that (lanes balance batches over shards). Right to a tenth for the table there.
+double predicted_deff(const DeffFacts& facts);
+// The same for an order. In the unit layout the chunk is the unit that an average sample lies in; not
+// shuffling draws whole shards.
 double predicted_deff(const RunOrder& order, std::uint64_t batch);
 
 // Measures any sequence: each sample's label is its shard, so this is the worst case in which a

@@ -31,35 +31,38 @@ double measured(std::uint32_t lanes, std::uint64_t chunk, std::uint64_t window) 
   return measure_deff(order_of(lanes, chunk, window, 7), kBatch, 0, 2)->deff;
 }
 
-TEST(Deff, FormulaGivesThePublishedFigures) {
-  EXPECT_NEAR(predicted_deff(kBatch, 64, 8192, kSamples), 8.9, 0.05);
-  EXPECT_NEAR(predicted_deff(kBatch, 16, 8192, kSamples), 3.0, 0.05);
-  EXPECT_NEAR(predicted_deff(kBatch, 64, 32768, kSamples), 2.9, 0.05);
-  EXPECT_NEAR(predicted_deff(kBatch, 16, 131072, kSamples), 1.1, 0.05);
-  EXPECT_EQ(predicted_deff(kBatch, 64, 2 * kSamples, kSamples), 1.0);
-  EXPECT_EQ(predicted_deff(1, 64, 100, kSamples), 1.0);
-  EXPECT_EQ(predicted_deff(order_of(64, 16, 8192, 1), kBatch),
-            predicted_deff(kBatch, 16, 8192, kSamples));
+double predicted(std::uint32_t lanes, std::uint64_t chunk, std::uint64_t window) {
+  return predicted_deff(order_of(lanes, chunk, window, 7), kBatch);
 }
 
-TEST(Deff, MeasuredIsWithinTenPercentOfTheFormulaInOneLane) {
-  for (const std::uint64_t window : {8192U, 32768U, 131072U})
-    for (const std::uint64_t chunk : {16U, 64U}) {
-      const double predicted = predicted_deff(kBatch, chunk, window, kSamples);
-      EXPECT_NEAR(measured(1, chunk, window) / predicted, 1.0, 0.1)
-          << "window " << window << ", chunk " << chunk;
-    }
+// Chunks as large as a shard straddle two, and the formula leaves out that neighbouring chunks then
+// share a shard: its error is up to a seventh there.
+TEST(Deff, MeasuredIsWithinTenPercentOfTheFormula) {
+  for (const std::uint32_t lanes : {1U, 16U, 64U})
+    for (const std::uint64_t window : {8192U, 32768U, 131072U})
+      for (const std::uint64_t chunk : {16U, 64U, 1000U}) {
+        const double error = chunk == 1000 ? 0.14 : 0.1;
+        EXPECT_NEAR(measured(lanes, chunk, window) / predicted(lanes, chunk, window), 1.0, error)
+            << lanes << " lanes, window " << window << ", chunk " << chunk;
+      }
 }
 
-// Lanes never share a chunk, so a batch drawn from many of them is at least as good.
-TEST(Deff, FormulaIsAnUpperBoundWithManyLanes) {
-  for (const std::uint64_t window : {8192U, 32768U, 131072U})
-    for (const std::uint64_t chunk : {16U, 64U}) {
-      const double predicted = predicted_deff(kBatch, chunk, window, kSamples);
-      const double many = measured(64, chunk, window);
-      EXPECT_LT(many, predicted) << "window " << window << ", chunk " << chunk;
-      EXPECT_GT(many, 0.7 * predicted) << "window " << window << ", chunk " << chunk;
-    }
+// In one lane, with chunks small against shard and block and blocks large against the batch, what is
+// left of the formula is 1 + (G - 1)(q/W - q/N).
+TEST(Deff, SmallChunksInOneLaneGiveTheSimpleFormula) {
+  EXPECT_NEAR(predicted(1, 16, 131072), 1 + 1023 * (16.0 / 131072 - 16.0 / 1e6), 0.01);
+  EXPECT_EQ(predicted(1, 16, 2 * kSamples), 1.0);
+  EXPECT_EQ(predicted_deff(order_of(1, 16, 8192, 1), 1), 1.0);
+}
+
+TEST(Deff, LanesAreNeverCreditedWithMoreThanHalf) {
+  DeffFacts facts;
+  facts.batch = 64;
+  facts.window = 4096;
+  facts.samples = 4096;
+  facts.lanes = 16;
+  facts.shard = 1024;
+  EXPECT_EQ(predicted_deff(facts), 0.5);
 }
 
 TEST(Deff, AnIdealShuffleMeasuresOneAndStoredOrderTheBatch) {
@@ -90,11 +93,10 @@ TEST(Deff, PredictsTheUnitLayoutFromItsUnits) {
   spec.layout = Layout::kUnit;
   spec.window_samples = 32768;
   const std::vector<std::uint64_t> shards(1000, 1000);
-  EXPECT_NEAR(predicted_deff(*RunOrder::make(spec, shards), kBatch),
-              predicted_deff(kBatch, 1000, 32768, kSamples), 1e-9);
+  EXPECT_EQ(predicted_deff(*RunOrder::make(spec, shards), kBatch), predicted(64, 1000, 32768));
   const std::vector<std::vector<std::uint64_t>> units(1000, std::vector<std::uint64_t>(10, 100));
-  EXPECT_NEAR(predicted_deff(*RunOrder::make(spec, shards, units), kBatch),
-              predicted_deff(kBatch, 100, 32768, kSamples), 1e-9);
+  EXPECT_EQ(predicted_deff(*RunOrder::make(spec, shards, units), kBatch),
+            predicted(64, 100, 32768));
 }
 
 TEST(Deff, RefusesWhatCannotBeMeasured) {
@@ -113,10 +115,10 @@ TEST(Deff, RefusesWhatCannotBeMeasured) {
 TEST(Deff, DISABLED_PrintTable) {
   for (const std::uint64_t window : {8192U, 32768U, 131072U})
     for (const std::uint64_t chunk : {16U, 64U, 1000U})
-      std::printf("| %7d | %4d | %6.2f | %6.2f | %6.2f | %6.2f |\n", static_cast<int>(window),
-                  static_cast<int>(chunk), predicted_deff(kBatch, chunk, window, kSamples),
-                  measured(1, chunk, window), measured(16, chunk, window),
-                  measured(64, chunk, window));
+      for (const std::uint32_t lanes : {1U, 16U, 64U})
+        std::printf("| %7d | %4d | %2d | %6.2f | %6.2f |\n", static_cast<int>(window),
+                    static_cast<int>(chunk), static_cast<int>(lanes),
+                    predicted(lanes, chunk, window), measured(lanes, chunk, window));
 }
 
 }  // namespace
