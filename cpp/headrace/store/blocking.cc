@@ -14,6 +14,9 @@ namespace {
 
 // The first request of a read of unknown size: most indexes end within it.
 constexpr std::uint64_t kFirstBytes = 1 << 20;
+// The longest range of an object of unknown size for which memory is taken: a length that comes
+// from a lying index must not.
+constexpr std::uint64_t kBlindBytesMax = 1ULL << 30;
 
 // Answers of requests that are under way; shared with their completions, so that a waiter may
 // leave early.
@@ -152,6 +155,12 @@ Result<WholeObject> read_whole(ByteSource& source, const Blocking& how, std::str
 
 Result<std::string> read_range(ByteSource& source, const Blocking& how, const ObjectRef& object,
                                ByteRange range) {
+  const std::uint64_t bytes_max = object.size.value_or(kBlindBytesMax);
+  if (range.length > bytes_max) {
+    return corrupt(source.describe(object.key) + ": " + describe_range(range) + " are more than " +
+                   (object.size ? "the object has (" : "are read blindly (") +
+                   std::to_string(bytes_max) + ")");
+  }
   HR_ASSIGN(
       const ReadReply reply,
       run_one<ReadReply>(how, source.describe(object.key), [&](TimePoint deadline, ReadDone done) {

@@ -32,6 +32,8 @@ Result<WholeObject> read_whole(ByteSource& source, const Blocking& how, std::str
 std::vector<Result<WholeObject>> read_whole_many(ByteSource& source, const Blocking& how,
                                                  const std::vector<std::string>& keys,
                                                  std::uint64_t bytes_max);
+// Corrupt, before memory is taken, for a range longer than the object (1 GiB when its size is not
+// known).
 Result<std::string> read_range(ByteSource& source, const Blocking& how, const ObjectRef& object,
                                ByteRange range);
 Result<ObjectInfo> head(ObjectStore& store, const Blocking& how, std::string_view key);

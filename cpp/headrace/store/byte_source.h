@@ -18,7 +18,8 @@
 
 namespace headrace::store {
 
-// One object of a source. `key` is relative to the source's root, '/'-separated, and never leaves it.
+// One object of a source. `key` is relative to the source's root, '/'-separated, and never leaves
+// it.
 struct ObjectRef {
   std::string key;
   // What the object was when it was first seen (ETag, version, or size and time of a file). When

@@ -28,7 +28,8 @@ template <typename T>
 Status set(CURL* easy, CURLoption option, T value) {
   const CURLcode code = curl_easy_setopt(easy, option, value);
   if (code == CURLE_OK) return Status::ok();
-  return internal_error(std::string("libcurl refuses an option: ") + curl_easy_strerror(code));
+  return internal_error("libcurl refuses option " + std::to_string(option) + ": " +
+                        curl_easy_strerror(code));
 }
 
 std::string host_of(const std::string& url) {

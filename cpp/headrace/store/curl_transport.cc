@@ -1,8 +1,9 @@
 // The reactor: one thread, one libcurl multi handle driven by socket_action, one epoll.
 //
-// Requests and cancellations arrive in a queue under a mutex and an eventfd. Everything else belongs
-// to the reactor thread. A request waits for a free connection, then runs as a CurlTransfer; it ends
-// when libcurl says so, when its timer is due, when it is cancelled, or when the transport closes.
+// Requests and cancellations arrive in a queue under a mutex and an eventfd. Everything else
+// belongs to the reactor thread. A request waits for a free connection, then runs as a
+// CurlTransfer; it ends when libcurl says so, when its timer is due, when it is cancelled, or when
+// the transport closes.
 // curl_multi_perform and _poll would cost time proportional to the handles on every wake-up.
 #include <curl/curl.h>
 #include <sys/epoll.h>
@@ -71,7 +72,7 @@ class CurlTransport final : public HttpTransport {
   void set_timer(std::uint64_t id, TimePoint when);
   void clear_timer(std::uint64_t id);
   int sleep_ms() const;
-  void release(CURL* easy);
+  void release(CURL* easy, bool is_clean);
 
   const TransportOptions options_;
   const Clock& clock_;
@@ -91,7 +92,7 @@ class CurlTransport final : public HttpTransport {
   std::map<WaitKey, std::unique_ptr<CurlTransfer>> waiting_;
   std::unordered_map<std::uint64_t, WaitKey> waiting_keys_;
   Transfers running_;
-  std::set<std::pair<TimePoint, std::uint64_t>> timers_;  // may be early, never late
+  std::set<std::pair<TimePoint, std::uint64_t>> timers_;   // may be early, never late
   std::unordered_map<std::uint64_t, TimePoint> timer_of_;  // by id; what stands in timers_
   std::vector<CURL*> idle_;
   TimePoint curl_due_ = kForever;
@@ -226,15 +227,17 @@ void CurlTransport::start(std::unique_ptr<CurlTransfer> transfer) {
   }
   if (!status.is_ok()) {
     transfer->finish(CURLE_OK, status);
-    release(easy);
+    release(easy, false);
     return;
   }
   set_timer(transfer->id(), transfer->due());
   running_.emplace(transfer->id(), std::move(transfer));
 }
 
-void CurlTransport::release(CURL* easy) {
-  if (idle_.size() < options_.connections) {
+void CurlTransport::release(CURL* easy, bool is_clean) {
+  // A handle whose transfer failed (on a name, say) may keep its buffer, and libcurl 7.88 takes no
+  // other buffer size then.
+  if (is_clean && idle_.size() < options_.connections) {
     // Before the transfer that owns them goes: header list and error buffer.
     curl_easy_reset(easy);
     idle_.push_back(easy);
@@ -271,7 +274,7 @@ void CurlTransport::stop_one(std::uint64_t id, const Status& why) {
   running_.erase(found);
   // Removing a handle in the middle of a transfer closes its connection.
   curl_multi_remove_handle(multi_, transfer->easy());
-  release(transfer->easy());
+  release(transfer->easy(), false);
   transfer->finish(CURLE_OK, why);
 }
 
@@ -294,7 +297,7 @@ void CurlTransport::reap() {
     running_.erase(found);
     clear_timer(transfer->id());
     curl_multi_remove_handle(multi_, easy);
-    release(easy);
+    release(easy, code == CURLE_OK);
     transfer->finish(code, Status::ok());
   }
 }
@@ -334,8 +337,8 @@ void CurlTransport::run() {
   std::array<epoll_event, 64> events{};
   while (take_orders()) {
     start_waiting();
-    const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
-                                 sleep_ms());
+    const int count =
+        epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), sleep_ms());
     int running = 0;
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -382,8 +385,7 @@ int CurlTransport::on_socket(CURL*, curl_socket_t fd, int what, void* self, void
 int CurlTransport::on_timer(CURLM*, long timeout_ms, void* self) {
   auto* transport = static_cast<CurlTransport*>(self);
   transport->curl_due_ =
-      timeout_ms < 0 ? kForever
-                     : transport->clock_.now() + std::chrono::milliseconds(timeout_ms);
+      timeout_ms < 0 ? kForever : transport->clock_.now() + std::chrono::milliseconds(timeout_ms);
   return 0;
 }
 

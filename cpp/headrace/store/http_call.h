@@ -1,4 +1,4 @@
-// HttpCall: one request with its retries: build, send, judge, wait, send again, until it is decided.
+// HttpCall: one request with its retries: build, send, judge, wait, send again, until decided.
 // Thread-safety: HttpCaller from any thread; the functions of one call never run at the same time.
 // Ownership: a call lives until its `done` was called; transport and port outlive the caller.
 #pragma once
@@ -22,10 +22,10 @@ namespace headrace::store {
 
 // What an answer means for its call.
 struct Verdict {
-  Status status{};      // ok ends the call with success
-  bool again = false;   // send at once, without counting an attempt (redirect, clock, region)
-  bool last = false;    // no further attempt, whatever the code says
-  bool moved = false;   // bytes arrived: attempts are counted anew from here
+  Status status{};     // ok ends the call with success
+  bool again = false;  // send at once, without counting an attempt (redirect, clock, region)
+  bool last = false;   // no further attempt, whatever the code says
+  bool moved = false;  // bytes arrived: attempts are counted anew from here
   std::optional<Duration> retry_after{};
 };
 
@@ -54,7 +54,6 @@ class HttpCaller {
 
  private:
   class Running;
-
 
   Port& port_;
   HttpTransport& transport_;

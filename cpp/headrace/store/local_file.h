@@ -1,4 +1,4 @@
-// The system calls of the local store: open, stat, map, read and replace files, with errors as Status.
+// The system calls of the local store: open, stat, map, read and replace files; errors as Status.
 // Thread-safety: free functions; a File or Mapping belongs to one thread at a time, mapped bytes to
 // any.
 // Ownership: File owns a descriptor, Mapping owns mapped memory.

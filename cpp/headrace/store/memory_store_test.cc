@@ -36,7 +36,9 @@ class MemoryFixture final : public StoreFixture {
 
 const StoreCase kCases[] = {
     {"Memory",
-     [] { return std::make_unique<MemoryFixture>(exec::make_thread_executor(2), MemoryOptions{}); }},
+     [] {
+       return std::make_unique<MemoryFixture>(exec::make_thread_executor(2), MemoryOptions{});
+     }},
     {"MemoryThatLooksRemoteInVirtualTime",
      [] {
        return std::make_unique<MemoryFixture>(
@@ -105,16 +107,16 @@ TEST(MemoryStore, PlaysItsFaultsInOrder) {
   Simulated sim(std::move(options));
   std::vector<std::string> seen;
   const auto note = [&](Result<ReadReply> reply) {
-    const std::string what =
-        reply.is_ok() ? std::string(as_text(reply->memory.bytes().subspan(6, 3)))
-                      : std::string(code_name(reply.status().code()));
-    seen.push_back(what + "@" + std::to_string(sim.executor.clock().now().time_since_epoch() /
-                                               milliseconds(1)));
+    const std::string what = reply.is_ok()
+                                 ? std::string(as_text(reply->memory.bytes().subspan(6, 3)))
+                                 : std::string(code_name(reply.status().code()));
+    seen.push_back(what + "@" +
+                   std::to_string(sim.executor.clock().now().time_since_epoch() / milliseconds(1)));
   };
   for (int i = 0; i < 4; ++i) sim.submit(seconds(5), note);
   sim.executor.run_until_idle();
-  EXPECT_EQ(seen, (std::vector<std::string>{"unavailable@0", "x\x87x@0", "xxx@2000",
-                                            "deadline@5000"}));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"unavailable@0", "x\x87x@0", "xxx@2000", "deadline@5000"}));
 }
 
 TEST(MemoryStore, CloseEndsReadsThatWouldNeverBeAnswered) {

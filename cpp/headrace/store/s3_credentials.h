@@ -23,8 +23,9 @@ struct S3Identity {
 
 // Keys: a profile that is named in the options; else AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY
 // and AWS_SESSION_TOKEN; else profile AWS_PROFILE or "default" of AWS_SHARED_CREDENTIALS_FILE
-// (~/.aws/credentials) and AWS_CONFIG_FILE (~/.aws/config). Denied when there are none; Unimplemented,
-// by name, for keys that would have to be fetched (roles, SSO, processes, containers).
+// (~/.aws/credentials) and AWS_CONFIG_FILE (~/.aws/config). Denied when there are none;
+// Unimplemented, by name, for keys that would have to be fetched (roles, SSO, processes,
+// containers).
 Result<S3Identity> find_s3_identity(const StoreOptions& options, const StoreDeps& deps);
 
 }  // namespace headrace::store

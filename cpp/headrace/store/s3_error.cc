@@ -83,7 +83,7 @@ std::optional<std::string> decode_entities(std::string_view text) {
   return out;
 }
 
-// The next tag from `pos` on, without its angle brackets; comments and instructions are passed over.
+// The next tag from `pos` on, without its angle brackets; passes over comments and instructions.
 std::optional<std::string_view> next_tag(std::string_view xml, std::size_t& pos) {
   while (true) {
     const std::size_t open = xml.find('<', pos);
@@ -162,7 +162,8 @@ S3Meaning s3_meaning(int status, std::string_view code) {
       {"IncompleteBody", {Code::kUnavailable, ""}},
       {"BadDigest", {Code::kUnavailable, ""}},
       {"XAmzContentSHA256Mismatch", {Code::kUnavailable, ""}},
-      {"NoSuchBucket", {Code::kNotFound, "there is no such bucket; check its name and the endpoint"}},
+      {"NoSuchBucket",
+       {Code::kNotFound, "there is no such bucket; check its name and the endpoint"}},
       {"NoSuchKey", {Code::kNotFound, "there is no such object; check the URL"}},
       {"NoSuchUpload", {Code::kNotFound, "the upload was ended by somebody else"}},
       {"SignatureDoesNotMatch", {Code::kDenied, kKeys}},

@@ -12,7 +12,8 @@
 namespace headrace::store {
 
 // The text of the first element of that name (prefixes aside) which holds nothing but text. Nothing
-// when there is none, or when what precedes it is no well-formed markup. No DTD, no external entity.
+// when there is none, or when what precedes it is no well-formed markup. No DTD, no entities but
+// the five of XML.
 std::optional<std::string> xml_text(std::string_view xml, std::string_view name);
 
 struct S3Error {

@@ -34,7 +34,6 @@ struct S3Bench : Bench {
     env = {{"AWS_ACCESS_KEY_ID", kKeys.access_key}, {"AWS_SECRET_ACCESS_KEY", kKeys.secret_key}};
     options.endpoint = server.url();
     options.attempts = 3;
-    options.stall_timeout = milliseconds(500);
   }
   void open_bucket(const std::string& url = "s3://data-bucket/pre") { open(url, options); }
 
@@ -97,7 +96,8 @@ TEST(S3Store, NamesWhatIsWrongWithBucketKeyAndCredentials) {
   bench.env["AWS_ACCESS_KEY_ID"] = "NOBODY";
   bench.open_bucket();
   expect_error(bench.read("k", {0, 1}).status(), Code::kDenied, {"InvalidAccessKeyId"});
-  expect_error(head(*bench.store, bench.how(), "k").status(), Code::kDenied, {"403", "credentials"});
+  expect_error(head(*bench.store, bench.how(), "k").status(), Code::kDenied,
+               {"403", "credentials"});
   bench.options.anonymous = true;
   bench.open_bucket();
   expect_error(bench.read("k", {0, 1}).status(), Code::kDenied, {"AccessDenied", "not signed"});
@@ -120,9 +120,8 @@ TEST(S3Store, FindsTheRegionThatTheBucketLivesIn) {
 TEST(S3Store, AMovedBucketIsFollowedOnceAndOnlyIntoARegion) {
   S3Bench bench;
   bench.server.set("pre/k", "abc");
-  bench.server.add({.times = 1,
-                    .status = 301,
-                    .headers = {{"x-amz-bucket-region", "evil.example.org/x"}}});
+  bench.server.add(
+      {.times = 1, .status = 301, .headers = {{"x-amz-bucket-region", "evil.example.org/x"}}});
   bench.open_bucket();
   expect_error(bench.read("k", {0, 3}).status(), Code::kInvalidArgument, {"301", "region"});
   bench.server.add({.times = -1, .status = 301, .headers = {{"x-amz-bucket-region", "eu-west-1"}}});
@@ -156,8 +155,7 @@ TEST(S3Store, SlowDownIsThrottlingAndPasses) {
   bench.server.add({.status = 400, .body = "<Error><Code>RequestTimeout</Code></Error>"});
   bench.open_bucket();
   EXPECT_EQ(*bench.read("k", {0, 3}), "abc");
-  bench.server.add(
-      {.times = -1, .status = 503, .body = "<Error><Code>SlowDown</Code></Error>"});
+  bench.server.add({.times = -1, .status = 503, .body = "<Error><Code>SlowDown</Code></Error>"});
   expect_error(bench.read("k", {0, 3}).status(), Code::kThrottled, {"SlowDown", "attempt 3"});
 }
 

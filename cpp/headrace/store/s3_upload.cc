@@ -1,6 +1,6 @@
 // A small body goes up in one PUT. A large one: create an upload, send parts, complete. Any failure
-// after the first step aborts the upload, so that no invisible parts stay behind and cost money; the
-// abort has a deadline of its own and goes on while the store closes.
+// after the first step aborts the upload, so that no invisible parts stay behind and cost money;
+// the abort has a deadline of its own and goes on while the store closes.
 #include "headrace/store/s3_upload.h"
 
 #include <algorithm>
@@ -139,9 +139,9 @@ void S3Upload::put_whole() {
         return {};
       },
       [self = shared_from_this()](const Status& status) {
-        self->end(status.is_ok() ? Result<ObjectInfo>({self->request_.body->size(),
-                                                       self->final_etag_})
-                                 : Result<ObjectInfo>(status));
+        self->end(status.is_ok()
+                      ? Result<ObjectInfo>({self->request_.body->size(), self->final_etag_})
+                      : Result<ObjectInfo>(status));
       });
 }
 

@@ -55,11 +55,10 @@ TEST(HeadLine, ParsesAnswersAndRefusesNonsense) {
 TEST(HttpDate, ReadsTheFixedFormOnly) {
   EXPECT_EQ(parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT"), 784111777);
   EXPECT_EQ(parse_http_date("Thu, 01 Jan 1970 00:00:00 GMT"), 0);
-  for (const char* hostile :
-       {"", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
-        "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 25:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 29 Feb 1995 08:49:37 GMT",
-        "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov -994 08:49:37 GMT"}) {
+  for (const char* hostile : {"", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+                              "Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 25:49:37 GMT",
+                              "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 29 Feb 1995 08:49:37 GMT",
+                              "Sun, 06 Foo 1994 08:49:37 GMT", "Sun, 06 Nov -994 08:49:37 GMT"}) {
     EXPECT_FALSE(parse_http_date(hostile).has_value()) << hostile;
   }
 }
@@ -85,7 +84,8 @@ TEST(ETag, OnlyStrongOnesAreSentBack) {
 TEST(S3ErrorDocument, IsReadWithoutTrustingIt) {
   const S3Error error = parse_s3_error(
       "<?xml version=\"1.0\"?>\n<!-- a > b --><s3:Error xmlns:s3=\"urn:x\"><s3:Code>NoSuchKey"
-      "</s3:Code><s3:Message>a &lt; b &#x41;&#66;</s3:Message><Region>eu-west-1</Region></s3:Error>");
+      "</s3:Code><s3:Message>a &lt; b &#x41;&#66;</s3:Message><Region>eu-west-1</Region>"
+      "</s3:Error>");
   EXPECT_EQ(error.code, "NoSuchKey");
   EXPECT_EQ(error.message, "a < b AB");
   EXPECT_EQ(error.region, "eu-west-1");
@@ -133,10 +133,10 @@ TEST(IniFile, ReadsWhatTheToolsWrite) {
   EXPECT_EQ(file->at("profile my own").at("endpoint_url"), "http://h:1/x");
   EXPECT_TRUE(file->at("empty").empty());
   const std::string nul("[a]\nb = \0\n", 10);
-  for (const std::string& hostile : {std::string("a = b"), std::string("[a\nb = c"),
-                                     std::string("[]\n"), std::string("[a]\nSECRETWORD\n"),
-                                     std::string("[a]\n= b"), nul,
-                                     std::string(kIniBytesMax + 1, '#')}) {
+  for (const std::string& hostile :
+       {std::string("a = b"), std::string("[a\nb = c"), std::string("[]\n"),
+        std::string("[a]\nSECRETWORD\n"), std::string("[a]\n= b"), nul,
+        std::string(kIniBytesMax + 1, '#')}) {
     const Status status = parse_ini(hostile).status();
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << hostile.substr(0, 50);
     EXPECT_EQ(status.message().find("SECRETWORD"), std::string::npos);
@@ -167,8 +167,9 @@ TEST(S3Identity, TakesKeysInTheOrderOfTheTools) {
   shared.write("credentials",
                "[default]\naws_access_key_id=D\naws_secret_access_key=ds\n"
                "[p]\naws_access_key_id=P\naws_secret_access_key=ps\naws_session_token=pt\n");
-  shared.write("config", "[default]\nregion=r-default\n[profile p]\nregion=r-p\n"
-                         "endpoint_url=http://h\ns3=\n  addressing_style=virtual\n");
+  shared.write("config",
+               "[default]\nregion=r-default\n[profile p]\nregion=r-p\n"
+               "endpoint_url=http://h\ns3=\n  addressing_style=virtual\n");
   EXPECT_EQ(shared.find()->keys->access_key, "D");
   EXPECT_EQ(shared.find()->region, "r-default");
   shared.env["AWS_PROFILE"] = "p";

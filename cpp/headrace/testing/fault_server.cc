@@ -171,13 +171,12 @@ struct FaultServer::Impl {
       if (!read_request(connection, request)) break;
       const int at_once = ++serving;
       int most = serving_max.load();
-      while (at_once > most && !serving_max.compare_exchange_weak(most, at_once)) {
-      }
+      while (at_once > most && !serving_max.compare_exchange_weak(most, at_once)) {}
       const bool goes_on = answer(connection, request);
       --serving;
       if (!goes_on) break;
     }
-    // After SO_LINGER 0 the close alone makes a reset; a shutdown would say a friendly goodbye first.
+    // After SO_LINGER 0 the close alone makes a reset; a shutdown would say goodbye first.
     if (!connection.reset) ::shutdown(connection.fd, SHUT_RDWR);
     ::close(connection.fd);
   }
@@ -186,9 +185,9 @@ struct FaultServer::Impl {
   bool answer(Connection& connection, const SignedRequest& request) {
     const Fault fault = fault_for(request);
     if (fault.delay > Duration(0)) {
-      (void)wait(-1, 0, static_cast<int>(
-                            std::chrono::duration_cast<std::chrono::milliseconds>(fault.delay)
-                                .count()));
+      (void)wait(-1, 0,
+                 static_cast<int>(
+                     std::chrono::duration_cast<std::chrono::milliseconds>(fault.delay).count()));
     }
     if (fault.never) {
       // Until the peer gives up or the server stops.
@@ -207,7 +206,9 @@ struct FaultServer::Impl {
     } else {
       out = service.answer(request, fault.ignore_range);
     }
-    if (fault.shorten_to) out.body.resize(std::min<std::size_t>(out.body.size(), *fault.shorten_to));
+    if (fault.shorten_to) {
+      out.body.resize(std::min<std::size_t>(out.body.size(), *fault.shorten_to));
+    }
     if (fault.flip_at && *fault.flip_at < out.body.size()) {
       out.body[*fault.flip_at] = static_cast<char>(~out.body[*fault.flip_at]);
     }

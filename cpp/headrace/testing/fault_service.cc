@@ -85,15 +85,16 @@ std::int64_t FaultService::now() const {
 }
 
 void FaultService::set(const std::string& key, std::string bytes) {
+  const std::string etag = etag_of(bytes);
   MutexLock lock(mutex_);
-  objects_[key] = std::move(bytes);
+  objects_[key] = {std::move(bytes), etag};
 }
 
 std::optional<std::string> FaultService::get(const std::string& key) const {
   MutexLock lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return std::nullopt;
-  return found->second;
+  return found->second.bytes;
 }
 
 std::size_t FaultService::open_uploads() const {
@@ -124,22 +125,22 @@ Answer FaultService::error(int status, const std::string& code, const std::strin
   return out;
 }
 
-void FaultService::add_version(Answer& answer, const std::string& bytes) const {
-  if (options_.etags == "strong") answer.set("etag", etag_of(bytes));
-  if (options_.etags == "weak") answer.set("etag", "W/" + etag_of(bytes));
+void FaultService::add_version(Answer& answer, const std::string& etag) const {
+  if (options_.etags == "strong") answer.set("etag", etag);
+  if (options_.etags == "weak") answer.set("etag", "W/" + etag);
 }
 
 Answer FaultService::serve(const SignedRequest& request, const std::string& key,
                            bool ignore_range) const {
   const auto found = objects_.find(key);
   if (found == objects_.end()) return error(404, "NoSuchKey");
-  const std::string& bytes = found->second;
+  const auto& [bytes, etag] = found->second;
   const std::string wanted = header_of(request, "if-match");
-  if (!wanted.empty() && options_.etags == "strong" && wanted != etag_of(bytes)) {
+  if (!wanted.empty() && options_.etags == "strong" && wanted != etag) {
     return error(412, "PreconditionFailed");
   }
   Answer out;
-  add_version(out, bytes);
+  add_version(out, etag);
   const auto range = range_of(request);
   if (!range || ignore_range || !options_.has_ranges || request.method == "HEAD") {
     out.body = bytes;
@@ -163,9 +164,10 @@ Answer FaultService::write(const SignedRequest& request, const std::string& key)
   if (header_of(request, "if-none-match") == "*" && objects_.contains(key)) {
     return error(412, "PreconditionFailed");
   }
-  objects_[key] = request.body;
+  const std::string etag = etag_of(request.body);
+  objects_[key] = {request.body, etag};
   Answer out;
-  add_version(out, request.body);
+  add_version(out, etag);
   return out;
 }
 
@@ -185,7 +187,7 @@ Answer FaultService::multipart(const SignedRequest& request, const std::string& 
   if (upload == uploads_.end()) return error(404, "NoSuchUpload");
   if (request.method == "PUT") {
     upload->second[std::atoi(query.at("partNumber").c_str())] = request.body;
-    add_version(out, request.body);
+    add_version(out, etag_of(request.body));
   } else if (request.method == "DELETE") {
     uploads_.erase(upload);
     out.status = 204;
@@ -200,9 +202,10 @@ Answer FaultService::multipart(const SignedRequest& request, const std::string& 
       if (request.body.find(line) == std::string::npos) return error(400, "InvalidPart");
       whole += part;
     }
-    out.body = "<CompleteMultipartUploadResult><ETag>" + etag_of(whole) +
-               "</ETag></CompleteMultipartUploadResult>";
-    objects_[key] = std::move(whole);
+    const std::string etag = etag_of(whole);
+    out.body =
+        "<CompleteMultipartUploadResult><ETag>" + etag + "</ETag></CompleteMultipartUploadResult>";
+    objects_[key] = {std::move(whole), etag};
     uploads_.erase(upload);
   }
   return out;

@@ -45,11 +45,15 @@ class FaultService {
   Answer write(const SignedRequest& request, const std::string& key) HR_REQUIRES(mutex_);
   Answer multipart(const SignedRequest& request, const std::string& key, const Query& query)
       HR_REQUIRES(mutex_);
-  void add_version(Answer& answer, const std::string& bytes) const;
+  void add_version(Answer& answer, const std::string& etag) const;
 
   const FaultServerOptions options_;
   mutable Mutex mutex_;
-  std::map<std::string, std::string> objects_ HR_GUARDED_BY(mutex_);
+  struct Object {
+    std::string bytes;
+    std::string etag;  // hashed once, because large objects are asked for often
+  };
+  std::map<std::string, Object> objects_ HR_GUARDED_BY(mutex_);
   std::map<std::string, std::map<int, std::string>> uploads_ HR_GUARDED_BY(mutex_);
   int next_upload_ HR_GUARDED_BY(mutex_) = 1;
 };
