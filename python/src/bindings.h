@@ -11,6 +11,7 @@ void bind_order(nanobind::module_& m);
 void bind_codec(nanobind::module_& m);
 void bind_dataset(nanobind::module_& m);
 void bind_loader(nanobind::module_& m);
+void bind_writer(nanobind::module_& m);
 void bind_tools(nanobind::module_& m);
 
 }  // namespace headrace::python

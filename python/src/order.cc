@@ -22,14 +22,13 @@
 #include "headrace/order/order_spec.h"
 #include "headrace/order/run_order.h"
 #include "headrace/order/steps.h"
+#include "values.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace headrace::python {
 namespace {
-
-using Interval = std::pair<std::uint64_t, std::uint64_t>;
 
 // At most this many positions are listed in one call; a caller that wants more asks in pieces.
 constexpr std::uint64_t kListedMax = std::uint64_t{1} << 28;
@@ -86,31 +85,9 @@ std::uint64_t position_of(const order::RunOrder& run, std::uint64_t ordinal, std
   return run.position_of(ordinal, epoch);
 }
 
-order::EpochEnd epoch_end_of(const std::string& name) {
-  const auto end = order::epoch_end_from_name(name);
-  if (!end) {
-    raise(invalid_argument("epoch_end=\"" + name + "\" is none of carry, drop, pad, partial"));
-  }
-  return *end;
-}
-
-order::Assignment assignment_of(const std::string& name) {
-  const auto assignment = order::assignment_from_name(name);
-  if (!assignment)
-    raise(invalid_argument("assignment=\"" + name + "\" is neither local nor strict"));
-  return *assignment;
-}
-
-order::SkipList skip_list(const std::vector<Interval>& skip) {
-  std::vector<order::Interval> intervals;
-  intervals.reserve(skip.size());
-  for (const auto& [begin, end] : skip) intervals.push_back({begin, end});
-  return check(order::SkipList::make(std::move(intervals)));
-}
-
 order::StepPlanner make_planner(const order::RunOrder& run, std::uint64_t global_batch,
                                 const std::string& epoch_end, const std::string& assignment,
-                                const std::vector<Interval>& skip) {
+                                const std::vector<PositionPair>& skip) {
   order::StepSpec spec;
   spec.global_batch = global_batch;
   spec.epoch_end = epoch_end_of(epoch_end);
@@ -134,6 +111,28 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, bool, std::vector<Share>
 }
 
 }  // namespace
+
+order::EpochEnd epoch_end_of(const std::string& name) {
+  const auto end = order::epoch_end_from_name(name);
+  if (!end) {
+    raise(invalid_argument("epoch_end=\"" + name + "\" is none of carry, drop, pad, partial"));
+  }
+  return *end;
+}
+
+order::Assignment assignment_of(const std::string& name) {
+  const auto assignment = order::assignment_from_name(name);
+  if (!assignment)
+    raise(invalid_argument("assignment=\"" + name + "\" is neither local nor strict"));
+  return *assignment;
+}
+
+order::SkipList skip_list(const std::vector<PositionPair>& skip) {
+  std::vector<order::Interval> intervals;
+  intervals.reserve(skip.size());
+  for (const auto& [begin, end] : skip) intervals.push_back({begin, end});
+  return check(order::SkipList::make(std::move(intervals)));
+}
 
 void bind_order(nb::module_& m) {
   nb::class_<order::Amount>(m, "Amount")

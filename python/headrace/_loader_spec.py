@@ -1,0 +1,178 @@
+"""What a loader is made from: arguments checked, defaults found out, and nothing running yet."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headrace import _core, _host
+from headrace._arguments import Familiar
+from headrace._sizes import bytes_of
+from headrace._stage import Collate, Transform
+from headrace.dataset import Dataset
+from headrace.decode import ImageDecode
+from headrace.errors import InvalidArgumentError, UnimplementedError, UsageError
+from headrace.order import Order
+
+
+@dataclass(frozen=True)
+class LoaderSpec:
+    """Everything a loader is made from; what it pickles as."""
+
+    dataset: Dataset
+    global_batch: int
+    rank: int
+    world: int
+    order: Order
+    epoch_end: str
+    decode: dict[str, ImageDecode]
+    transform: Transform | None
+    collate: Collate | None
+    bad_samples: str
+    threads: int
+    memory: int
+    output: str
+    assignment: str
+    skip: tuple[tuple[int, int], ...]
+    read_timeout: float
+    batch_timeout: float
+
+    def options(self) -> _core.LoaderOptions:
+        return _core.LoaderOptions.make(
+            global_batch=self.global_batch,
+            rank=self.rank,
+            world=self.world,
+            order=self.order._request(),
+            epoch_end=self.epoch_end,
+            assignment=self.assignment,
+            skip=list(self.skip),
+            columns=list(self.dataset._names or ()),
+            decode={name: spec._spec() for name, spec in self.decode.items()},
+            bad_samples=self.bad_samples,
+            memory=self.memory,
+            batches_ahead=0,
+            read_timeout=self.read_timeout,
+            batch_timeout=self.batch_timeout,
+        )
+
+
+def make_spec(
+    dataset: Any,
+    known: Familiar,
+    *,
+    batch_size: int | None,
+    global_batch_size: int | None,
+    rank: int | None,
+    world_size: int | None,
+    decode: Mapping[str, ImageDecode] | None,
+    transform: Transform | None,
+    transform_in: str,
+    bad_samples: str,
+    memory: str | int | None,
+    output: str | None,
+    assignment: str,
+    skip: Sequence[tuple[int, int]],
+    read_timeout: float,
+    batch_timeout: float,
+) -> LoaderSpec:
+    """Checks the arguments of ``Loader``; see there."""
+    if not isinstance(dataset, Dataset):
+        raise UsageError(f"Loader takes what headrace.open() gives, not {type(dataset).__name__}")
+    if transform_in != "thread":
+        raise UnimplementedError(
+            f'transform_in="{transform_in}" is not in this release; transforms run in threads'
+        )
+    if transform is not None:
+        _check_transform(transform)
+    rank_default, world_default = _host.default_rank_and_world()
+    world = world_default if world_size is None else operator.index(world_size)
+    spec = LoaderSpec(
+        dataset=dataset,
+        global_batch=_global_batch(batch_size, global_batch_size, world),
+        rank=rank_default if rank is None else operator.index(rank),
+        world=world,
+        order=known.order,
+        epoch_end=known.epoch_end,
+        decode=_check_decode(decode),
+        transform=transform,
+        collate=known.collate,
+        bad_samples=bad_samples,
+        threads=_host.default_threads() if known.threads is None else known.threads,
+        memory=_host.default_memory() if memory is None else bytes_of(memory, "memory"),
+        output=_check_output(output),
+        assignment=assignment,
+        skip=tuple((operator.index(a), operator.index(b)) for a, b in skip),
+        read_timeout=float(read_timeout),
+        batch_timeout=float(batch_timeout),
+    )
+    if not 0 <= spec.rank < spec.world:
+        raise InvalidArgumentError(
+            f"rank={spec.rank} is not in a world of {spec.world} ranks; RANK needs WORLD_SIZE"
+        )
+    if spec.threads < 1:
+        raise InvalidArgumentError(f"threads={spec.threads} must be at least 1")
+    return spec
+
+
+def _global_batch(batch_size: int | None, global_batch_size: int | None, world: int) -> int:
+    if world < 1:
+        raise InvalidArgumentError(f"world_size={world} must be at least 1")
+    if batch_size is None and global_batch_size is None:
+        raise UsageError("batch_size= (for each rank) or global_batch_size= (of all) is needed")
+    size = operator.index(batch_size) * world if batch_size is not None else None
+    if size is not None and size < 1:
+        raise InvalidArgumentError(f"batch_size={batch_size} must be at least 1")
+    if global_batch_size is None:
+        assert size is not None
+        return size
+    total = operator.index(global_batch_size)
+    if total < world:
+        raise InvalidArgumentError(
+            f"global_batch_size={total} must be at least one sample for each of {world} ranks"
+        )
+    if size is not None and size != total:
+        raise InvalidArgumentError(
+            f"batch_size={batch_size} on {world} ranks is {size}, and global_batch_size={total}; "
+            "give one of them"
+        )
+    return total
+
+
+def _check_decode(decode: Mapping[str, ImageDecode] | None) -> dict[str, ImageDecode]:
+    out = dict(decode or {})
+    for name, spec in out.items():
+        if not isinstance(spec, ImageDecode):
+            raise UsageError(
+                f"decode[{name!r}] must be headrace.image(...), not {type(spec).__name__}; other "
+                "work on samples goes into transform="
+            )
+    return out
+
+
+def _check_output(output: str | None) -> str:
+    if output is None:
+        return "numpy" if _host.imported_torch() is None else "torch"
+    if output not in ("torch", "numpy"):
+        raise InvalidArgumentError(f'output="{output}" is neither "torch" nor "numpy"')
+    if output == "torch":
+        import importlib
+
+        importlib.import_module("torch")
+    return output
+
+
+def _check_transform(transform: Any) -> None:
+    if not callable(transform):
+        raise UsageError(f"transform must be a function, not {type(transform).__name__}")
+    try:
+        inspect.signature(transform).bind({}, None)
+    except TypeError:
+        raise UsageError(
+            "transform is called with (sample, rng); for one that takes the sample alone write "
+            "transform=lambda sample, rng: f(sample)"
+        ) from None
+    except ValueError:
+        pass  # built-in functions without a signature
