@@ -34,10 +34,14 @@ def expand_braces(pattern: str) -> list[str]:
         if len(out) * len(words) > _NAMES_MAX:
             raise InvalidArgumentError(f"{pattern}: means more than {_NAMES_MAX:,} names")
         # Every name has the same braces at this place, apart from what was filled in before them.
-        out = [_BRACES.sub(lambda _, w=word: w, name, 1) for name in out for word in words]  # type: ignore[misc]
+        out = [_fill(name, word) for name in out for word in words]
     if "{" in out[0] or "}" in out[0]:
         raise InvalidArgumentError(f"{pattern}: braces that do not close")
     return out
+
+
+def _fill(name: str, word: str) -> str:
+    return _BRACES.sub(lambda _: word, name, count=1)
 
 
 def _alternatives(inside: str, pattern: str) -> Iterator[str]:

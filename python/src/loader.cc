@@ -208,15 +208,19 @@ void bind_batch(nb::module_& m) {
       .def_prop_ro("external", &external_number, nb::sig("def external(self) -> int | None"));
 }
 
-}  // namespace
-
-void bind_loader(nb::module_& m) {
-  bind_batch(m);
+void bind_options(nb::module_& m) {
   nb::class_<loader::LoaderOptions>(m, "LoaderOptions")
       .def_static("make", &make_options, nb::kw_only(), "global_batch"_a, "rank"_a, "world"_a,
                   "order"_a, "epoch_end"_a, "assignment"_a, "skip"_a, "columns"_a, "decode"_a,
                   "bad_samples"_a, "memory"_a, "batches_ahead"_a, "read_timeout"_a,
                   "batch_timeout"_a);
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& m) {
+  bind_batch(m);
+  bind_options(m);
   nb::class_<LoaderHandle>(m, "Loader")
       .def_static("make", &make_loader, "dataset"_a, "samples"_a, "options"_a, "threads"_a,
                   "stage"_a = nb::none())

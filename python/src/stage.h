@@ -1,7 +1,7 @@
 // stage: transform= and collate= as an external stage of the engine.
 // Thread-safety: submit() is called on workers without the GIL and takes it for the callable alone.
-// Ownership: holds a weak reference to the callable, which the Python loader owns: a strong one would
-// make cycles that Python's collector cannot see. What the callable makes of a batch stays in
+// Ownership: holds a weak reference to the callable, which the Python loader owns: a strong one
+// would make cycles that Python's collector cannot see. What the callable makes of a batch stays in
 // Python, under a number that the batch carries: it may in turn view the batch's memory.
 #pragma once
 
@@ -26,8 +26,8 @@ struct BatchHandle {
 
 class PythonStage final : public loader::ExternalStage {
  public:
-  // `run` is a weakref to run(batch, seed, epochs), which returns (number of the result, [(row, message)] of failed rows, what
-  // is wrong with the batch as a whole or "").
+  // `run` is a weakref to run(batch, seed, epochs), which returns (number of the result,
+  // [(row, message)] of failed rows, what is wrong with the batch as a whole or "").
   PythonStage(nanobind::object run, std::size_t credits);
   ~PythonStage() override;
   PythonStage(const PythonStage&) = delete;

@@ -20,8 +20,8 @@ namespace headrace::python {
 // "scalar", "bytes", "str", "json", "array", "list", "media".
 const char* kind_name(format::FieldKind kind);
 
-// A number as int or float, text as str, opaque bytes and pictures as bytes, arrays as (bytes, dtype,
-// shape), null as None; JSON stays text, because Python parses it best.
+// A number as int or float, text as str, opaque bytes and pictures as bytes, arrays as (bytes,
+// dtype, shape), null as None; JSON stays text, because Python parses it best.
 nanobind::object to_python(const format::Field& field, const format::FieldValue& value);
 
 // Arguments that name a way to order; ValueError when there is none of that name. In order.cc.

@@ -24,7 +24,9 @@ def test_braces_count_and_list(pattern: str, names: list[str]) -> None:
     assert expand_braces(pattern) == names
 
 
-@pytest.mark.parametrize("pattern", ["a{", "a}", "{3..1}", "{0..99999999}", "{0..9999}{0..9999}"])
+@pytest.mark.parametrize(
+    "pattern", ["a{", "x{y{0..1}", "a}", "{3..1}", "{0..99999999}", "{0..9999}{0..9999}"]
+)
 def test_braces_that_cannot_be_meant_are_refused(pattern: str) -> None:
     with pytest.raises(errors.InvalidArgumentError):
         expand_braces(pattern)
