@@ -30,12 +30,14 @@ class IndexSummary:
 
     Attributes:
         path: where the index lies; ``str()`` of the summary gives it too.
+        root: the folder of the shards, to be opened with ``index=path``.
         shards: how many were read.
         samples: in all shards.
         stored_bytes: of all shards.
     """
 
     path: str
+    root: str
     shards: int
     samples: int
     stored_bytes: int
@@ -116,7 +118,7 @@ def build_index(
     finally:
         _log.drain()
     path = place_name if place_root == "." else f"{place_root.rstrip('/')}/{place_name}"
-    return IndexSummary(path, *made)
+    return IndexSummary(path, root, *made)
 
 
 def verify(

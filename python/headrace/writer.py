@@ -73,6 +73,9 @@ class Writer:
         )
         self._fields = [(field.name, field.nullable, encoder(field)) for field in self._core.fields]
         self._names = {name for name, _, _ in self._fields}
+        self._json_names = {
+            field.name for field in self._core.fields if field.kind == "json" and not field.nullable
+        }
         self._allowed = self._names | ({"__key__"} if format == "wds" else set())
         _live.add_source(self)
 
@@ -93,7 +96,9 @@ class Writer:
         values: list[Any] = []
         for name, nullable, encode in self._fields:
             value = sample.get(name)
-            if value is None:
+            # A JSON column that is never left out stores None as the JSON value null.
+            is_json_null = value is None and name in sample and name in self._json_names
+            if value is None and not is_json_null:
                 if not nullable or (name not in sample and self.format != "wds"):
                     raise InvalidArgumentError(f"sample {self.samples}: no value for {name!r}")
                 values.append(None)

@@ -69,14 +69,14 @@ def test_what_is_written_reads_back(tmp_path: Path, equal: Callable[[Any, Any], 
     assert hr.verify(tmp_path / "ds") == []
 
 
-def test_arrays_of_any_layout_and_byte_order_are_stored_alike(tmp_path: Path) -> None:
-    plain = np.arange(6, dtype=np.int32).reshape(2, 3)
-    with hr.Writer(tmp_path / "ds", {"a": "ndarray:int32:2,3", "b": "ndarray"}) as writer:
-        for a in (plain, plain.astype(">i4"), np.asfortranarray(plain), plain.tolist()):
-            writer.write({"a": a, "b": np.asarray(a, dtype=np.int32).T[::-1]})
-    for sample in hr.open(tmp_path / "ds"):
-        assert np.array_equal(sample["a"], plain)
-        assert np.array_equal(sample["b"], plain.T[::-1])
+def test_null_is_a_json_value_like_any_other(tmp_path: Path) -> None:
+    with hr.Writer(tmp_path / "ds", columns={"meta": "json"}) as writer:
+        writer.write({"meta": None})
+        with pytest.raises(hr.errors.InvalidArgumentError, match="no value for 'meta'"):
+            writer.write({})
+        writer.write({"meta": [None]})
+    with hr.open(tmp_path / "ds") as dataset:
+        assert [sample["meta"] for sample in dataset] == [None, [None]]
 
 
 def test_equal_samples_give_equal_bytes(tmp_path: Path) -> None:
