@@ -14,7 +14,7 @@ build=(
 )
 test=(
   ccache clang-19 clang-tidy-19 libbenchmark-dev libclang-rt-19-dev libgmock-dev libgtest-dev
-  librapidcheck-dev mold nginx-light openssl
+  librapidcheck-dev mold nginx-light openssl fish zsh
 )
 demo=(
   gnome-backgrounds lxqt-themes mate-backgrounds plasma-workspace-wallpapers python3-doc

@@ -114,25 +114,23 @@ def _compress(picture: Any, media: str) -> bytes:
 def _array(dtype: str | None, shape: tuple[int, ...] | None) -> Encoder:
     import numpy as np
 
-    # By dtype object: asking a dtype for its name takes microseconds.
-    names = {np.dtype(name): name for name in _LETTERS}
-
     def encode(value: Any) -> Encoded:
         if isinstance(value, (np.ndarray, np.generic)) or dtype is None:
             array = np.asarray(value)
         else:
             array = np.asarray(value, dtype=dtype)
-        name = names.get(array.dtype)
-        if name is None and array.dtype.newbyteorder("=") in names:
-            array = array.astype(array.dtype.newbyteorder("="))
-            name = names[array.dtype]
-        if name is None or (dtype is not None and name != dtype):
+        if array.dtype.name not in _LETTERS or (dtype is not None and array.dtype.name != dtype):
             raise InvalidArgumentError(
                 f"wants an array of {dtype or 'numbers'}, not of {array.dtype}; convert it with "
                 ".astype()"
             )
         if shape is not None and array.shape != shape:
             raise InvalidArgumentError(f"wants shape {list(shape)}, not {list(array.shape)}")
-        return np.ascontiguousarray(array), name, array.shape
+        little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+        return (
+            np.ascontiguousarray(little).reshape(-1).view(np.uint8),
+            array.dtype.name,
+            array.shape,
+        )
 
     return encode
