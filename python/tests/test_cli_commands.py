@@ -342,7 +342,7 @@ def test_bench_measures(cli, packed, decode):
     result = cli("bench", packed, *words)
     assert result.code == 0, result.err
     document = result.document
-    assert document["samples"] == 8 * (document["batches"] - 1)
+    assert document["samples"] >= 6 * (document["batches"] - 1)
     assert document["samples_per_second"] > 0
     assert document["deff"] >= 1
     assert document["wait_seconds"]["p50"] <= document["wait_seconds"]["max"]
@@ -356,9 +356,10 @@ def test_bench_plays_one_rank_of_many(cli, packed):
     assert "rank 2 of 3" in cli("bench", packed, *words).out
 
 
-def test_bench_of_too_few_samples_is_explained(cli, packed):
-    result = cli("bench", packed, "--batch-size", "51", "--seconds", "0.1")
-    assert result.code in (1, 2) and "50" in result.err
+def test_bench_reads_everything_once_an_epoch(cli, packed):
+    words = ["--batch-size", "64", "--seconds", "0.1", "--json"]
+    document = cli("bench", packed, *words).document
+    assert document["samples"] == 50 * (document["batches"] - 1)
 
 
 def test_commands_do_not_import_torch_or_pillow(headrace, packed, tmp_path):

@@ -56,7 +56,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(cli):
         (["info"], "info: the following arguments are required: URL"),
         (["info", "a", "--batch-size", "0"], "'0' is not a number of at least 1"),
         (["info", "a", "--batch-size", "x"], "'x' is not a number of at least 1"),
-        (["info", "a", "b"], "unrecognized arguments: b"),
+        (["info", "a", "b"], "info: there is no place for the argument 'b'"),
         (["pack", "a", "b", "--size-limit", "-1"], "--size-limit"),
         (["pack", "a", "b", "--size-limit", "64XB"], "'64XB' is not a size such as 64MB"),
         (

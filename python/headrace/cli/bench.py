@@ -186,6 +186,7 @@ def _loader(
             order=hr.Order(seed=args.seed, shuffle=not args.no_shuffle),
             rank=args.rank,
             world_size=args.world,
+            epoch_end="partial",  # every epoch reads everything once, whatever the batch size
             decode={name: hr.image(**spec) for name, spec in wanted.items()} or None,
             threads=args.threads,
             memory=args.memory,

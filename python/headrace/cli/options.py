@@ -41,6 +41,8 @@ class Parser(argparse.ArgumentParser):
             # A subcommand's parser sees its own options; the error then names the right command.
             word = unknown[0].split("=", 1)[0]
             self.error(f"there is no option {word}{did_you_mean(word, self._option_names())}")
+        if extra:
+            self.error(f"there is no place for the argument '{extra[0]}'")
         return parsed, extra
 
     def _option_names(self) -> list[str]:
