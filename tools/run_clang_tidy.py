@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs clang-tidy 19 over the C++ sources with the commands that a build recorded.
 
-tools/run_clang_tidy.py --build build/clang [-j 2] [--changed REF] [--no-cache] [FILE ...]
+tools/run_clang_tidy.py --build build/clang [-j 2] [--deep] [--changed REF] [FILE ...]
 
 A file that passed is not checked again until its text, one of our headers it includes, its compile
-command, .clang-tidy or clang-tidy itself changes: the key of build/tidy/ is a digest of them all.
+command, the checks or clang-tidy itself changes: the key of the cache (~/.cache/headrace/clang-tidy
+or under XDG_CACHE_HOME) is a digest of them all. --deep adds clang's path-sensitive analyzer.
 --changed REF checks only what differs from REF (with the files that include a changed header).
 Tests are left out unless named: googletest's macros cost the analyzer a minute a file, and what
 tests get wrong the sanitizers see.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -26,8 +28,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-CACHE = ROOT / "build" / "tidy"
+CACHE_HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CACHE = CACHE_HOME / "headrace" / "clang-tidy"
 INCLUDE = re.compile(r'^\s*#\s*include\s*"(headrace/[^"]+)"', re.MULTILINE)
+DEEP = (
+    "clang-analyzer-core.*,clang-analyzer-cplusplus.*,clang-analyzer-deadcode.*,"
+    "clang-analyzer-security.*,clang-analyzer-unix.*,"
+    "-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling"
+)
 NAMES = ("clang-tidy-19", "clang-tidy")
 
 
@@ -60,10 +68,12 @@ def closure(path: Path) -> frozenset[Path]:
     return frozenset(seen)
 
 
-def key_of(entry: dict[str, Any], tool: str) -> str:
+def key_of(entry: dict[str, Any], tool: str, checks: str) -> str:
     digest = hashlib.sha256()
-    digest.update((version(tool) + (ROOT / ".clang-tidy").read_text()).encode())
-    digest.update(str(entry.get("command") or entry.get("arguments")).encode())
+    digest.update((version(tool) + (ROOT / ".clang-tidy").read_text() + checks).encode())
+    command = str(entry.get("command") or entry.get("arguments"))
+    # Where the checkout lies makes no difference.
+    digest.update(command.replace(str(ROOT), ".").encode())
     for path in sorted(closure(Path(entry["file"]))):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
@@ -79,15 +89,19 @@ def changed_since(ref: str) -> set[Path]:
     return {ROOT / name for name in names.split("\0") if name}
 
 
-def check(entry: dict[str, Any], tool: str, build: Path, use_cache: bool) -> tuple[str, str, float]:
+def check(
+    entry: dict[str, Any], tool: str, build: Path, use_cache: bool, checks: str
+) -> tuple[str, str, float]:
     """(name, output, seconds); the output is empty when nothing was found."""
     path = Path(entry["file"])
-    stamp = CACHE / key_of(entry, tool)
+    stamp = CACHE / key_of(entry, tool, checks)
     name = str(path.relative_to(ROOT))
     if use_cache and stamp.exists():
         return name, "", 0.0
     start = time.monotonic()
-    command = [tool, "-p", str(build), "--quiet", "--warnings-as-errors=*", str(path)]
+    command = [tool, "-p", str(build), "--quiet", "--warnings-as-errors=*"]
+    command += [f"--checks={checks}"] if checks else []
+    command.append(str(path))
     result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     took = time.monotonic() - start
     if result.returncode == 0:
@@ -103,6 +117,7 @@ def main() -> int:
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--changed", metavar="REF", help="only what differs from this commit")
     parser.add_argument("--no-cache", action="store_true")
+    parser.add_argument("--deep", action="store_true", help="with clang's path-sensitive analyzer")
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
     tool = find_tool()
@@ -125,7 +140,8 @@ def main() -> int:
     failed = 0
     times: list[tuple[float, str]] = []
     with ThreadPoolExecutor(args.jobs) as pool:
-        run = pool.map(lambda entry: check(entry, tool, build, not args.no_cache), entries)
+        checks = DEEP if args.deep else ""
+        run = pool.map(lambda entry: check(entry, tool, build, not args.no_cache, checks), entries)
         for name, output, took in run:
             times.append((took, name))
             if output:

@@ -145,12 +145,17 @@ void CurlTransport::wake() {
 std::uint64_t CurlTransport::submit(HttpRequest request) {
   const std::uint64_t id = next_id_++;
   auto transfer = std::make_unique<CurlTransfer>(id, std::move(request), options_, clock_);
+  std::unique_ptr<CurlTransfer> refused;
   {
     MutexLock lock(mutex_);
-    if (!closing_) submitted_.push_back(std::move(transfer));
+    if (closing_) {
+      refused = std::move(transfer);
+    } else {
+      submitted_.push_back(std::move(transfer));
+    }
   }
-  if (transfer) {
-    transfer->finish(CURLE_OK, cancelled("the store was closed"));
+  if (refused) {
+    refused->finish(CURLE_OK, cancelled("the store was closed"));
   } else {
     wake();
   }
