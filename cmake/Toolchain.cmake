@@ -33,7 +33,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(headrace_settings INTERFACE -Wthread-safety)
 endif()
 if(HEADRACE_SANITIZE)
-  # The checks that sanitizers insert hide from GCC that a variable is set; its manual warns of this.
+  # The checks that sanitizers insert hide from GCC that a variable is set; its manual warns of
+  # this.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(headrace_settings INTERFACE -Wno-maybe-uninitialized)
   endif()

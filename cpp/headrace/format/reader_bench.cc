@@ -13,13 +13,14 @@ std::string large_index() {
   std::string out = "{\"shards\": [";
   for (int i = 0; i < 2200; ++i) {
     if (i > 0) out += ", ";
-    out += "{\"column_encodings\": [\"int\", \"jpeg\"], \"column_names\": [\"cls\", \"jpg\"], "
-           "\"column_sizes\": [8, null], \"compression\": null, \"format\": \"mds\", \"hashes\": "
-           "[\"sha1\", \"xxh64\"], \"raw_data\": {\"basename\": \"shard." +
-           std::to_string(10000 + i) +
-           ".mds\", \"bytes\": 67000000, \"hashes\": {\"sha1\": "
-           "\"a9993e364706816aba3e25717850c26c9cd0d89d\", \"xxh64\": \"44bc2cf5ad770999\"}}, "
-           "\"samples\": 590, \"size_limit\": 67108864, \"version\": 2, \"zip_data\": null}";
+    out +=
+        "{\"column_encodings\": [\"int\", \"jpeg\"], \"column_names\": [\"cls\", \"jpg\"], "
+        "\"column_sizes\": [8, null], \"compression\": null, \"format\": \"mds\", \"hashes\": "
+        "[\"sha1\", \"xxh64\"], \"raw_data\": {\"basename\": \"shard." +
+        std::to_string(10000 + i) +
+        ".mds\", \"bytes\": 67000000, \"hashes\": {\"sha1\": "
+        "\"a9993e364706816aba3e25717850c26c9cd0d89d\", \"xxh64\": \"44bc2cf5ad770999\"}}, "
+        "\"samples\": 590, \"size_limit\": 67108864, \"version\": 2, \"zip_data\": null}";
   }
   return out + "], \"version\": 2}";
 }

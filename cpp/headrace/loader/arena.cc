@@ -27,7 +27,8 @@ std::uint64_t size_class(std::uint64_t size) {
 }
 
 std::byte* map_pages(std::uint64_t capacity) {
-  void* memory = mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   if (capacity >= kHugePage) madvise(memory, capacity, MADV_HUGEPAGE);
   return static_cast<std::byte*>(memory);

@@ -99,8 +99,8 @@ Result<Assembler> Assembler::make(const format::Schema& schema,
     const auto column = std::find_if(out.columns_.begin(), out.columns_.end(),
                                      [&](const Column& c) { return c.name == name; });
     if (column == out.columns_.end()) {
-      return invalid_argument("decode: no field \"" + name + "\" is delivered; there are: " +
-                              known_names(schema));
+      return invalid_argument("decode: no field \"" + name +
+                              "\" is delivered; there are: " + known_names(schema));
     }
     if (column->type.kind != FieldKind::kMedia && column->type.kind != FieldKind::kBytes) {
       return invalid_argument("decode: field \"" + name + "\" is " + column->type.to_string() +
@@ -124,8 +124,10 @@ Status Assembler::layout_column(std::size_t c, std::span<const FieldValue> value
   out.dtype = column.type.dtype && !column.image ? *column.type.dtype : DType::kU8;
   const bool is_numbers = out.kind == FieldKind::kArray || out.kind == FieldKind::kScalar;
   if (const auto fixed = column.row_bytes()) {
-    if (column.image) out.shape = {column.image->height, column.image->width, kImageChannels};
-    else if (column.type.shape) out.shape = *column.type.shape;
+    if (column.image)
+      out.shape = {column.image->height, column.image->width, kImageChannels};
+    else if (column.type.shape)
+      out.shape = *column.type.shape;
     const auto total = checked_mul(*fixed, rows);
     if (!total) return corrupt("field \"" + column.name + "\": a batch of it has no size");
     out.values = planned(*total);
@@ -237,8 +239,7 @@ Status Assembler::fill(std::uint64_t row, Row values, std::uint64_t epoch, std::
         store_int64(out.shapes, row * 3 + 1, info.width);
         store_int64(out.shapes, row * 3 + 2, kImageChannels);
       }
-      const Status status =
-          decoder.decode(value.bytes, *column.image, {seed_, epoch, ordinal}, to);
+      const Status status = decoder.decode(value.bytes, *column.image, {seed_, epoch, ordinal}, to);
       if (!status.is_ok()) return status.with_context("field \"" + column.name + "\"");
     }
   }

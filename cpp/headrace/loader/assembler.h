@@ -1,5 +1,7 @@
-// Assembler: lays the rows of a batch out in one slot and fills it: copies, decodes, never allocates.
-// Thread-safety: immutable once made; fill() may run on many threads for distinct rows of one batch.
+// Assembler: lays the rows of a batch out in one slot and fills it: copies, decodes, never
+// allocates.
+// Thread-safety: immutable once made; fill() may run on many threads for distinct rows of one
+// batch.
 // Ownership: borrows the schema's reader and the unit bytes of the rows for the call.
 #pragma once
 

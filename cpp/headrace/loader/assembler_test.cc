@@ -80,11 +80,13 @@ TEST(Assembler, PacksTextEndToEndWithOffsets) {
 }
 
 TEST(Assembler, NullsAreMarkedAndTakeNoSpace) {
-  format::Schema schema{{field("t", FieldKind::kBytes), field("n", FieldKind::kScalar, DType::kI16)}};
+  format::Schema schema{
+      {field("t", FieldKind::kBytes), field("n", FieldKind::kScalar, DType::kI16)}};
   for (auto& f : schema.fields) f.type.nullable = true;
   const Assembler assembler = *Assembler::make(schema, {}, {}, 0, false);
   const std::int16_t seven[] = {7};
-  const Batch batch = *assemble(assembler, {text("x"), FieldValue(), FieldValue(), array(seven, {})});
+  const Batch batch =
+      *assemble(assembler, {text("x"), FieldValue(), FieldValue(), array(seven, {})});
   EXPECT_EQ(as_text(batch.columns[0].values), "x");
   EXPECT_EQ(batch.columns[0].valid[0], std::byte{1});
   EXPECT_EQ(batch.columns[0].valid[1], std::byte{0});
@@ -94,14 +96,14 @@ TEST(Assembler, NullsAreMarkedAndTakeNoSpace) {
 }
 
 TEST(Assembler, FixedArraysAreDenseAndRaggedOnesKeepTheirShapes) {
-  format::Schema schema{{field("fixed", FieldKind::kArray, DType::kI16,
-                               std::vector<std::uint64_t>{2, 2}),
-                         field("ragged", FieldKind::kArray)}};
+  format::Schema schema{
+      {field("fixed", FieldKind::kArray, DType::kI16, std::vector<std::uint64_t>{2, 2}),
+       field("ragged", FieldKind::kArray)}};
   const Assembler assembler = *Assembler::make(schema, {}, {}, 0, false);
   const std::int16_t four[] = {1, 2, 3, 4};
   const std::int16_t six[] = {5, 6, 7, 8, 9, 10};
-  const Batch batch = *assemble(
-      assembler, {array(four, {2, 2}), array(six, {2, 3}), array(four, {2, 2}), array(four, {1, 4})});
+  const Batch batch = *assemble(assembler, {array(four, {2, 2}), array(six, {2, 3}),
+                                            array(four, {2, 2}), array(four, {1, 4})});
   EXPECT_EQ(batch.columns[0].shape, (std::vector<std::uint64_t>{2, 2}));
   EXPECT_EQ(batch.columns[0].values.size(), 16U);
   const BatchColumn& ragged = batch.columns[1];

@@ -116,8 +116,8 @@ Result<std::shared_ptr<Dataset>> Dataset::open(const OpenOptions& options,
   auto impl = std::make_unique<Impl>(std::move(opened), deps);
   impl->url = url;
   impl->timeout = options.store.request_timeout;
-  HR_ASSIGN(auto reader, load_reader(*impl->store, impl->blocking(), url, options.index,
-                                     options.store, deps));
+  HR_ASSIGN(auto reader,
+            load_reader(*impl->store, impl->blocking(), url, options.index, options.store, deps));
   HR_TRY(impl->adopt(std::move(reader)));
   return std::shared_ptr<Dataset>(new Dataset(std::move(impl)));
 }
@@ -232,9 +232,8 @@ Result<LoadedSample> Dataset::read(std::uint64_t ordinal) {
   HR_ASSIGN(const format::ShardLocator* where, locator(ref.shard));
   if (!where) {
     const auto extent = reader().locator_extent(ref.shard);
-    HR_ASSIGN(const std::string table,
-              store::read_range(*impl_->store, impl_->blocking(), object(extent->object),
-                                extent->range));
+    HR_ASSIGN(const std::string table, store::read_range(*impl_->store, impl_->blocking(),
+                                                         object(extent->object), extent->range));
     HR_ASSIGN(where, adopt_locator(ref.shard, as_bytes(table)));
   }
   format::FetchUnit unit;
@@ -249,9 +248,8 @@ Result<LoadedSample> Dataset::read(std::uint64_t ordinal) {
       out.bytes += as_text(whole->subspan(extent.range.offset, extent.range.length));
       continue;
     }
-    HR_ASSIGN(const std::string part,
-              store::read_range(*impl_->store, impl_->blocking(), object(extent.object),
-                                extent.range));
+    HR_ASSIGN(const std::string part, store::read_range(*impl_->store, impl_->blocking(),
+                                                        object(extent.object), extent.range));
     out.bytes += part;
   }
   out.values.resize(schema().fields.size());

@@ -46,7 +46,8 @@ std::uint64_t packed_samples(PackBench& bench) {
 TEST(DatasetWriter, MakesTheSetAppearAtOnce) {
   PackBench bench;
   auto writer = std::move(DatasetWriter::create("file://" + bench.path("a/out"),
-                                                pack_options("mds"), bench.deps())).value();
+                                                pack_options("mds"), bench.deps()))
+                    .value();
   ASSERT_TRUE(write_samples(*writer, 100).is_ok());
   EXPECT_EQ(bench.listing("a"), "out.partial");
   EXPECT_GT(writer->progress().shards, 0u);
@@ -74,8 +75,9 @@ TEST(DatasetWriter, WritesTheSameBytesForAnyExecutor) {
 TEST(DatasetWriter, LeavesNothingWhenAbandoned) {
   PackBench bench;
   {
-    auto writer = std::move(DatasetWriter::create(bench.path("out"), pack_options("wds"),
-                                                  bench.deps())).value();
+    auto writer =
+        std::move(DatasetWriter::create(bench.path("out"), pack_options("wds"), bench.deps()))
+            .value();
     ASSERT_TRUE(write_samples(*writer, 100).is_ok());
   }
   EXPECT_EQ(bench.listing(), "");
@@ -96,7 +98,8 @@ TEST(DatasetWriter, RefusesAPlaceThatIsTaken) {
   EXPECT_EQ(DatasetWriter::create(bench.path("precious"), options, bench.deps()).status().code(),
             Code::kInvalidArgument);
   EXPECT_EQ(DatasetWriter::create(bench.path("precious/thesis.txt"), options, bench.deps())
-                .status().code(),
+                .status()
+                .code(),
             Code::kInvalidArgument);
   EXPECT_EQ(content(bench.path("precious/thesis.txt")), "years");
   EXPECT_EQ(DatasetWriter::create("/", options, bench.deps()).status().code(),
@@ -134,8 +137,9 @@ TEST(DatasetWriter, ClearsWhatAKilledRunLeft) {
 
 TEST(DatasetWriter, KeepsASecondWriterOut) {
   PackBench bench;
-  auto first = std::move(DatasetWriter::create(bench.path("out"), pack_options("mds"),
-                                               bench.deps())).value();
+  auto first =
+      std::move(DatasetWriter::create(bench.path("out"), pack_options("mds"), bench.deps()))
+          .value();
   const Status second =
       DatasetWriter::create(bench.path("out"), pack_options("mds"), bench.deps()).status();
   EXPECT_EQ(second.code(), Code::kUnavailable);
@@ -166,8 +170,9 @@ TEST(DatasetWriter, KeepsTheOldSetWhenTheDiskIsFull) {
 
 TEST(DatasetWriter, GoesOnAfterABadSample) {
   PackBench bench;
-  auto writer = std::move(DatasetWriter::create(bench.path("out"), pack_options("mds"),
-                                                bench.deps())).value();
+  auto writer =
+      std::move(DatasetWriter::create(bench.path("out"), pack_options("mds"), bench.deps()))
+          .value();
   const format::FieldValue bad[] = {pack_value("x"), pack_value("\xff")};
   const Status status = writer->write("", bad);
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
@@ -211,14 +216,15 @@ TEST(DatasetWriter, WritesTheIndexLastToARemoteStore) {
   for (const char* format : {"mds", "wds"}) {
     PackBench bench(std::make_unique<exec::VirtualExecutor>());
     std::vector<std::string> log;
-    auto writer = std::move(DatasetWriter::create(
-        std::make_unique<WatchedStore>(bench.deps(), log, ""), pack_options(format),
-        bench.deps())).value();
+    auto writer =
+        std::move(DatasetWriter::create(std::make_unique<WatchedStore>(bench.deps(), log, ""),
+                                        pack_options(format), bench.deps()))
+            .value();
     ASSERT_TRUE(write_samples(*writer, 40).is_ok());
     ASSERT_TRUE(writer->finish().is_ok());
     ASSERT_GT(log.size(), 2u);
-    const std::string_view index = format == std::string_view("mds") ? "index.json"
-                                                                     : "headrace.index";
+    const std::string_view index =
+        format == std::string_view("mds") ? "index.json" : "headrace.index";
     EXPECT_EQ(log.back(), index);
     EXPECT_EQ(std::count(log.begin(), log.end(), index), 1);
   }
@@ -228,8 +234,9 @@ TEST(DatasetWriter, WritesNoIndexAfterAFailedShard) {
   PackBench bench(std::make_unique<exec::VirtualExecutor>());
   std::vector<std::string> log;
   auto writer = std::move(DatasetWriter::create(
-      std::make_unique<WatchedStore>(bench.deps(), log, "shard.00001.mds"), pack_options("mds"),
-      bench.deps())).value();
+                              std::make_unique<WatchedStore>(bench.deps(), log, "shard.00001.mds"),
+                              pack_options("mds"), bench.deps()))
+                    .value();
   const Status wrote = write_samples(*writer, 100);
   const Status finished = writer->finish();
   EXPECT_EQ(finished.code(), Code::kDenied);

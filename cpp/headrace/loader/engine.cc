@@ -29,9 +29,9 @@ Engine::Engine(std::shared_ptr<Dataset> dataset, SampleSet samples, LoaderOption
       stage_(std::move(stage)),
       plan_(std::move(plan)),
       assembler_(std::move(assembler)),
-      ahead_(options_.batches_ahead > 0 ? options_.batches_ahead
-                                        : (2 + 2 * deps_.executor.width()) *
-                                              (plan_.is_local ? 1 : 4)),
+      ahead_(options_.batches_ahead > 0
+                 ? options_.batches_ahead
+                 : (2 + 2 * deps_.executor.width()) * (plan_.is_local ? 1 : 4)),
       samples_total_(deps_.metrics.counter("headrace_loader_samples_total")),
       batches_total_(deps_.metrics.counter("headrace_loader_batches_total")),
       bytes_total_(deps_.metrics.counter("headrace_loader_batch_bytes_total")),
@@ -112,15 +112,16 @@ Status Engine::waited_too_long(TimePoint now) const {
   const bool lacks_slot = !works_.empty() && works_.front()->stage == Stage::kResolved;
   if ((lacks_slot || front_lacks_memory_) && waited >= options_.held_timeout) {
     const Arena::Usage usage = arena_.usage();
-    return exhausted("no memory for the next batch: " + std::to_string(usage.leases) + " leases hold " +
-                     std::to_string(usage.leased) + " of " + std::to_string(usage.budget) +
+    return exhausted("no memory for the next batch: " + std::to_string(usage.leases) +
+                     " leases hold " + std::to_string(usage.leased) + " of " +
+                     std::to_string(usage.budget) +
                      " bytes, batches that the caller keeps among them; copy what you keep "
                      "(.clone() or .copy()) or raise memory=");
   }
   if (waited < options_.batch_timeout) return Status::ok();
   return deadline_exceeded("no batch within " + seconds_text(options_.batch_timeout) +
-                           " at position " + std::to_string(position_) + " of " +
-                           dataset_->url() + "; stats() tells what it waits for");
+                           " at position " + std::to_string(position_) + " of " + dataset_->url() +
+                           "; stats() tells what it waits for");
 }
 
 std::shared_ptr<const order::StepPlanner> Engine::planner() const {
@@ -169,9 +170,8 @@ order::OrderState Engine::state() const {
   order::OrderState out;
   out.source.name = plan_.order.source_name;
   const std::string view = samples_.fingerprint();
-  out.source.identity = view.empty()
-                            ? dataset_->identity()
-                            : to_hex(sha256(as_bytes(dataset_->identity() + "\n" + view)));
+  out.source.identity = view.empty() ? dataset_->identity()
+                                     : to_hex(sha256(as_bytes(dataset_->identity() + "\n" + view)));
   out.source.samples = plan_.samples;
   out.order = plan_.order;
   out.epoch_end = options_.epoch_end;

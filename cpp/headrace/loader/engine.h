@@ -1,9 +1,9 @@
 // Engine: the state machine behind Loader. Each batch is a Work that moves through the stages
 //   planned -> fetching -> resolving -> resolved -> filling -> external -> ready
-// on the executor. Two things happen strictly in batch order, so that an early batch never waits for
-// memory that later ones hold: fetched ranges are leased, and slots are leased. Data that can be
-// addressed in place skips fetching. One mutex guards all bookkeeping; bytes are read, copied and
-// decoded without it.
+// on the executor. Two things happen strictly in batch order, so that an early batch never waits
+// for memory that later ones hold: fetched ranges are leased, and slots are leased. Data that can
+// be addressed in place skips fetching. One mutex guards all bookkeeping; bytes are read, copied
+// and decoded without it.
 // Thread-safety: as Loader; tasks run on any worker.
 // Ownership: tasks share their Work and hold a pass of the gate, so close() can wait for them.
 #pragma once
@@ -29,17 +29,24 @@ namespace headrace::loader {
 
 struct Row {
   SampleRef ref;
-  std::uint32_t run = 0;           // as the order sees the view: run, and sample within it
+  std::uint32_t run = 0;  // as the order sees the view: run, and sample within it
   std::uint64_t run_sample = 0;
-  order::Piece piece;              // of the order's chunk, in the run; remote data only
+  order::Piece piece;  // of the order's chunk, in the run; remote data only
   std::uint64_t position = 0;
   std::uint64_t epoch = 0;
-  bool is_real = true;             // false for padding
-  std::shared_ptr<Range> range;    // fetched bytes that hold the row; null when addressed in place
+  bool is_real = true;           // false for padding
+  std::shared_ptr<Range> range;  // fetched bytes that hold the row; null when addressed in place
 };
 
 enum class Stage : std::uint8_t {
-  kPlanned, kFetching, kResolving, kResolved, kFilling, kExternal, kReady, kFailed,
+  kPlanned,
+  kFetching,
+  kResolving,
+  kResolved,
+  kFilling,
+  kExternal,
+  kReady,
+  kFailed,
 };
 
 // One batch on its way. `stage`, `pending`, `next_row` and `failure` are guarded by Engine::mutex_;
@@ -136,8 +143,8 @@ class Engine {
   // engine_fill.cc: from bytes to a finished batch.
   void resolve(const WorkPtr& work) HR_EXCLUDES(mutex_);
   Status resolve_row(const Row& row, std::span<format::FieldValue> values) const;
-  // Takes bad rows out of the work, or replaces them; fails under kRaise, and for faults that are not
-  // the sample's own unless `is_own`.
+  // Takes bad rows out of the work, or replaces them; fails under kRaise, and for faults that are
+  // not the sample's own unless `is_own`.
   Status handle_bad(Work& work, std::vector<std::pair<std::uint64_t, Status>> bad, bool is_own);
   void grant_slots(Actions& actions) HR_REQUIRES(mutex_);
   void start_fill(const WorkPtr& work);
@@ -175,9 +182,9 @@ class Engine {
   std::shared_ptr<const order::StepPlanner> planner_ HR_GUARDED_BY(mutex_);
   std::deque<WorkPtr> works_ HR_GUARDED_BY(mutex_);
   std::uint64_t generation_ HR_GUARDED_BY(mutex_) = 0;
-  std::uint64_t planned_works_ HR_GUARDED_BY(mutex_) = 0;   // since the last start or seek
-  std::uint64_t position_ HR_GUARDED_BY(mutex_) = 0;        // consumed up to here
-  std::uint64_t plan_position_ HR_GUARDED_BY(mutex_) = 0;   // planned up to here
+  std::uint64_t planned_works_ HR_GUARDED_BY(mutex_) = 0;  // since the last start or seek
+  std::uint64_t position_ HR_GUARDED_BY(mutex_) = 0;       // consumed up to here
+  std::uint64_t plan_position_ HR_GUARDED_BY(mutex_) = 0;  // planned up to here
   bool planning_ HR_GUARDED_BY(mutex_) = false;
   Status plan_failure_ HR_GUARDED_BY(mutex_);
   std::size_t external_out_ HR_GUARDED_BY(mutex_) = 0;

@@ -1,7 +1,7 @@
-// Fetching: brings the chunks that rows lie in into memory, in batch order. A chunk is read once, in
-// one request, and stays until its memory is needed for a chunk that is due earlier than any use of
-// it that is planned. The first batches, and a front batch for which whole chunks find no memory,
-// read single samples.
+// Fetching: brings the chunks that rows lie in into memory, in batch order. A chunk is read once,
+// in one request, and stays until its memory is needed for a chunk that is due earlier than any use
+// of it that is planned. The first batches, and a front batch for which whole chunks find no
+// memory, read single samples.
 #include <algorithm>
 #include <utility>
 
@@ -115,8 +115,7 @@ void Engine::fetched_locator(std::uint32_t shard, std::uint64_t generation,
   run(std::move(actions));
 }
 
-Result<std::shared_ptr<Range>> Engine::make_range(const Row& row,
-                                                  const order::Piece& piece) const {
+Result<std::shared_ptr<Range>> Engine::make_range(const Row& row, const order::Piece& piece) const {
   auto range = std::make_shared<Range>();
   range->key = {row.epoch, row.run, piece.first, piece.count};
   range->shard = row.ref.shard;
@@ -128,9 +127,8 @@ Result<std::shared_ptr<Range>> Engine::make_range(const Row& row,
     HR_TRY(locator->locate(ref.sample, unit));
     for (const format::Extent& extent : unit.extents) wanted.push_back(extent.range);
   }
-  std::sort(wanted.begin(), wanted.end(), [](const ByteRange& a, const ByteRange& b) {
-    return a.offset < b.offset;
-  });
+  std::sort(wanted.begin(), wanted.end(),
+            [](const ByteRange& a, const ByteRange& b) { return a.offset < b.offset; });
   for (const ByteRange& next : wanted) {
     if (!range->extents.empty() && next.offset <= range->extents.back().end() + kGapBytes) {
       ByteRange& last = range->extents.back();
@@ -179,12 +177,10 @@ Result<bool> Engine::want_range(const WorkPtr& work, Row& row, Actions& actions)
     read.object = dataset_->object(range->shard);
     read.ranges = range->extents;
     read.deadline = deps_.executor.clock().now() + options_.read_timeout;
-    read.priority =
-        work == works_.front() ? store::Priority::kDemand : store::Priority::kNear;
+    read.priority = work == works_.front() ? store::Priority::kDemand : store::Priority::kNear;
     read.destination = std::move(memory);
     read.stop = stop_.get_token();
-    read.done = [this, range, generation = generation_,
-                 start = deps_.executor.clock().now(),
+    read.done = [this, range, generation = generation_, start = deps_.executor.clock().now(),
                  held = std::make_shared<exec::Gate::Pass>(std::move(*pass))](
                     Result<store::ReadReply> reply) {
       fetch_.record(static_cast<std::uint64_t>((deps_.executor.clock().now() - start).count()));
@@ -213,9 +209,9 @@ void Engine::fetched_range(const std::shared_ptr<Range>& range, std::uint64_t ge
                            Result<store::ReadReply> reply) {
   Status status = reply.is_ok() ? check_reply(range->shard, *reply) : reply.status();
   if (status.is_ok() && reply->length != range->bytes) {
-    status = corrupt(dataset_->describe(range->shard, range->key.first) + ": got " +
-                     std::to_string(reply->length) + " of " + std::to_string(range->bytes) +
-                     " bytes");
+    status =
+        corrupt(dataset_->describe(range->shard, range->key.first) + ": got " +
+                std::to_string(reply->length) + " of " + std::to_string(range->bytes) + " bytes");
   }
   Actions actions;
   {

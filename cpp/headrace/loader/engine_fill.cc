@@ -1,5 +1,5 @@
-// Filling: from bytes in memory to a finished batch. A bad row is taken out or replaced and the batch
-// is made again; each round removes a row for good, so this ends.
+// Filling: from bytes in memory to a finished batch. A bad row is taken out or replaced and the
+// batch is made again; each round removes a row for good, so this ends.
 #include <algorithm>
 #include <utility>
 
@@ -163,8 +163,8 @@ void Engine::start_fill(const WorkPtr& work) {
   const std::uint64_t chunk =
       assembler_.decodes()
           ? kChunkPictures
-          : std::max<std::uint64_t>(1, rows * kChunkBytes / std::max<std::uint64_t>(
-                                                                1, work->slot_bytes));
+          : std::max<std::uint64_t>(
+                1, rows * kChunkBytes / std::max<std::uint64_t>(1, work->slot_bytes));
   const std::uint64_t chunks = std::max<std::uint64_t>(1, (rows + chunk - 1) / chunk);
   work->chunks_left = chunks;
   for (std::uint64_t c = 1; c < chunks; ++c) {
@@ -214,8 +214,8 @@ void Engine::finish_fill(const WorkPtr& work) {
   run(std::move(actions));
 }
 
-// Makes the batch again with its present rows. It keeps its place among the granted ones, so it must
-// not wait for memory that later batches may hold: what the arena lacks comes from the heap.
+// Makes the batch again with its present rows. It keeps its place among the granted ones, so it
+// must not wait for memory that later batches may hold: what the arena lacks comes from the heap.
 void Engine::redo(const WorkPtr& work) {
   const std::size_t fields = assembler_.fields();
   work->values.assign(work->rows.size() * fields, {});
@@ -225,8 +225,7 @@ void Engine::redo(const WorkPtr& work) {
   }
   work->batch = std::make_shared<Batch>();
   std::optional<std::uint64_t> bad_row;
-  const auto bytes =
-      assembler_.layout(work->values, work->rows.size(), *work->batch, bad_row);
+  const auto bytes = assembler_.layout(work->values, work->rows.size(), *work->batch, bad_row);
   if (!bytes.is_ok()) return fail(work, bytes.status());
   work->slot_bytes = *bytes;
   std::optional<Lease> slot = arena_.try_lease(*bytes);

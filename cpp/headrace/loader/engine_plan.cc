@@ -1,5 +1,5 @@
-// Planning: which samples the next batch of this rank holds. One plan is made at a time, without the
-// lock; the planner then lets the next one start before it goes on with its own batch.
+// Planning: which samples the next batch of this rank holds. One plan is made at a time, without
+// the lock; the planner then lets the next one start before it goes on with its own batch.
 #include <algorithm>
 #include <utility>
 
@@ -14,8 +14,7 @@ constexpr std::uint64_t kEarlyBatches = 2;
 
 }  // namespace
 
-Result<WorkPtr> Engine::plan_work(const order::StepPlanner& planner,
-                                  std::uint64_t position) const {
+Result<WorkPtr> Engine::plan_work(const order::StepPlanner& planner, std::uint64_t position) const {
   auto work = std::make_shared<Work>();
   HR_ASSIGN(work->step, planner.plan(position));
   HR_ASSIGN(const order::RankShare share,

@@ -17,7 +17,7 @@ struct IndexerOptions {
   std::vector<std::string> shards;  // keys relative to the store's root, in the order to be kept
   // Records what each object was (ETag, version); the index then fits no copy of the data.
   bool record_pins = false;
-  StreamOptions stream;             // its `progress` is not used
+  StreamOptions stream;  // its `progress` is not used
   // Called on the calling thread. `total` is an estimate until every shard has been begun.
   std::function<void(std::uint64_t bytes, std::uint64_t total)> progress;
 };

@@ -28,8 +28,8 @@ std::string deff_text(double deff) {
 // The first shard that holds samples; every view that can be loaded has one.
 std::uint32_t first_shard(const SampleSet& samples) { return samples.at(0).shard; }
 
-// How much of the window this rank must hold: its share of the lanes, half a block more since blocks
-// are up to one and a half times their nominal size, and never more than there is.
+// How much of the window this rank must hold: its share of the lanes, half a block more since
+// blocks are up to one and a half times their nominal size, and never more than there is.
 std::uint64_t window_share(const order::OrderSpec& spec, std::uint64_t samples, std::uint32_t lanes,
                            std::uint64_t bytes, std::uint32_t world) {
   const double mean = static_cast<double>(bytes) / static_cast<double>(samples);
@@ -48,19 +48,19 @@ Status check_window(const LoaderPlan& plan, const LoaderOptions& options,
   order::OrderSpec smaller = plan.order;
   smaller.window_samples = std::max<std::uint64_t>(
       smaller.lanes,
-      static_cast<std::uint64_t>(shrink * static_cast<double>(std::min(
-                                              plan.order.window_samples, plan.samples))));
-  const double deff_smaller = order::predicted_deff(
-      *order::RunOrder::make(smaller, run_sizes), options.global_batch);
+      static_cast<std::uint64_t>(
+          shrink * static_cast<double>(std::min(plan.order.window_samples, plan.samples))));
+  const double deff_smaller =
+      order::predicted_deff(*order::RunOrder::make(smaller, run_sizes), options.global_batch);
   const std::uint64_t mean = std::max<std::uint64_t>(1, stored_bytes / plan.samples);
   return exhausted(
       "this rank must hold " + size_text(plan.window_bytes) +
-      " for its share of the shuffle window, and memory=" + size_text(options.memory) +
-      " leaves " + size_text(room) + " for it. Either memory=" +
-      size_text(plan.window_bytes / 5 * 8 + (8 << 20)) + " (DEFF " + deff_text(plan.deff) +
-      " for " + std::to_string(options.global_batch) + " samples a step), or Order(window=" +
-      size_text(smaller.window_samples * mean) + ") (DEFF " + deff_text(deff_smaller) +
-      "), or more ranks, each of which holds less");
+      " for its share of the shuffle window, and memory=" + size_text(options.memory) + " leaves " +
+      size_text(room) +
+      " for it. Either memory=" + size_text(plan.window_bytes / 5 * 8 + (8 << 20)) + " (DEFF " +
+      deff_text(plan.deff) + " for " + std::to_string(options.global_batch) +
+      " samples a step), or Order(window=" + size_text(smaller.window_samples * mean) + ") (DEFF " +
+      deff_text(deff_smaller) + "), or more ranks, each of which holds less");
 }
 
 }  // namespace
@@ -104,8 +104,8 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<Dataset> dataset, S
             Assembler::make(dataset->schema(), options.columns, options.decode, plan.order.seed,
                             options.epoch_end == order::EpochEnd::kPad));
   return std::unique_ptr<Loader>(new Loader(std::make_unique<Engine>(
-      std::move(dataset), std::move(samples), std::move(options), std::move(deps),
-      std::move(stage), std::move(plan), std::move(planner), std::move(assembler))));
+      std::move(dataset), std::move(samples), std::move(options), std::move(deps), std::move(stage),
+      std::move(plan), std::move(planner), std::move(assembler))));
 }
 
 const LoaderPlan& Loader::plan() const { return engine_->plan(); }

@@ -1,8 +1,9 @@
-// Loader: delivers the batches of one rank, in the run order, ahead of the consumer, within a budget.
+// Loader: delivers the batches of one rank, in the run order, ahead of the consumer, within a
+// budget.
 // Thread-safety: one consumer thread at a time calls next() and seek(); close(), stats() and
 // position() may be called from any thread.
-// Ownership: shares the data set and stage; the executor and metrics must outlive the loader; batches
-// may outlive it.
+// Ownership: shares the data set and stage; the executor and metrics must outlive the loader;
+// batches may outlive it.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +43,11 @@ struct LoaderOptions {
   // Pictures to decode, by field; others are delivered as stored.
   std::map<std::string, codec::ImageSpec> decode;
   BadSamples bad_samples = BadSamples::kRaise;
-  std::uint64_t memory = std::uint64_t{1} << 30;   // bytes: batches ahead, held ones, fetched ranges
-  std::uint32_t batches_ahead = 0;                 // at most; 0: 2 + 2 * executor width
-  Duration read_timeout = std::chrono::seconds(60);   // of one fetch, retries included
-  Duration batch_timeout = std::chrono::seconds(300); // the consumer waits no longer for a batch
-  Duration held_timeout = std::chrono::seconds(10);   // ... nor for memory that it holds itself
+  std::uint64_t memory = std::uint64_t{1} << 30;  // bytes: batches ahead, held ones, fetched ranges
+  std::uint32_t batches_ahead = 0;                // at most; 0: 2 + 2 * executor width
+  Duration read_timeout = std::chrono::seconds(60);    // of one fetch, retries included
+  Duration batch_timeout = std::chrono::seconds(300);  // the consumer waits no longer for a batch
+  Duration held_timeout = std::chrono::seconds(10);    // ... nor for memory that it holds itself
 };
 
 struct LoaderDeps {

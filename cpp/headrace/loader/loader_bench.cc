@@ -62,9 +62,8 @@ void load(benchmark::State& state, std::uint64_t bytes, std::uint64_t samples) {
   if (!folder) folder = std::make_unique<Folder>(samples, bytes);
   obs::Metrics metrics;
   const auto executor = exec::make_thread_executor(static_cast<std::size_t>(state.range(0)));
-  const store::StoreDeps deps{*executor, metrics, {}, [](std::string_view) {
-                                return std::optional<std::string>();
-                              }, 0};
+  const store::StoreDeps deps{
+      *executor, metrics, {}, [](std::string_view) { return std::optional<std::string>(); }, 0};
   OpenOptions open;
   open.url = folder->path();
   const auto dataset = *Dataset::open(open, deps);

@@ -97,7 +97,8 @@ TEST(LoaderFaults, AFailureIsFinalUntilSeek) {
   auto broken = std::make_shared<std::atomic<bool>>(true);
   options.store.fault = [broken](std::string_view key, std::uint64_t) {
     store::MemoryFault fault;
-    if (*broken && key.starts_with("shard.")) fault.status = denied("no access to " + std::string(key));
+    if (*broken && key.starts_with("shard."))
+      fault.status = denied("no access to " + std::string(key));
     return fault;
   };
   TestWorld world(options);

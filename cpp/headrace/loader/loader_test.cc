@@ -212,8 +212,7 @@ TEST(LoaderProperty, ExactlyOnceAcrossKillsAndWorldSizes) {
     run.order.seed = *rc::gen::arbitrary<std::uint64_t>();
     run.epoch_end = *rc::gen::element(order::EpochEnd::kPad, order::EpochEnd::kPartial,
                                       order::EpochEnd::kDrop, order::EpochEnd::kCarry);
-    run.assignment =
-        *rc::gen::element(order::Assignment::kLocal, order::Assignment::kStrict);
+    run.assignment = *rc::gen::element(order::Assignment::kLocal, order::Assignment::kStrict);
     if (run.epoch_end == order::EpochEnd::kDrop) RC_PRE(run.global_batch <= options.samples);
     order::OrderState state;
     bool is_resumed = false;

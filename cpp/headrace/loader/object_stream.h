@@ -29,7 +29,7 @@ struct StreamOptions {
   std::uint64_t part_bytes = 4 << 20;  // of one request; 4 KiB to 1 GiB
   std::uint32_t objects_at_once = 0;   // 0: twice the width of the executor. Each holds one part.
   Duration timeout = std::chrono::seconds(60);  // of one request
-  bool stop_at_failure = true;         // else the others go on
+  bool stop_at_failure = true;                  // else the others go on
   std::stop_token stop;
   // Called on the calling thread from time to time: bytes read so far.
   std::function<void(std::uint64_t bytes)> progress;

@@ -35,8 +35,7 @@ Result<std::shared_ptr<format::Reader>> load_with(const format::Format& format,
         return unimplemented("an index that is read in parts: " + need.object);
       }
       HR_ASSIGN(auto whole, store::read_whole(store, how, need.object, kIndexBytesMax));
-      fetched.objects[need.object] =
-          std::make_shared<const std::string>(std::move(whole.bytes));
+      fetched.objects[need.object] = std::make_shared<const std::string>(std::move(whole.bytes));
     }
   }
   return internal_error(std::string(format.name()) + ": the index load does not end");

@@ -37,9 +37,9 @@ struct Range {
   std::uint64_t bytes = 0;
   bool is_ready = false;
   Status failure;
-  Lease memory;                    // written before is_ready, read-only afterwards
-  std::size_t users = 0;           // works that still need it
-  const Work* last_user = nullptr; // the work that was counted last, to count each once
+  Lease memory;                     // written before is_ready, read-only afterwards
+  std::size_t users = 0;            // works that still need it
+  const Work* last_user = nullptr;  // the work that was counted last, to count each once
   std::vector<std::weak_ptr<Work>> waiting;
   std::list<std::shared_ptr<Range>>::iterator idle_place;
   bool is_idle = false;
@@ -57,8 +57,8 @@ class Residency {
 
   // The range of that key, and one more user of it; null when it is not here.
   std::shared_ptr<Range> use(const RangeKey& key);
-  // Makes room for `bytes` more by dropping idle ranges, the longest idle first; what was dropped is
-  // handed to `dropped`. False when even that is not enough.
+  // Makes room for `bytes` more by dropping idle ranges, the longest idle first; what was dropped
+  // is handed to `dropped`. False when even that is not enough.
   bool make_room(std::uint64_t bytes, std::vector<std::shared_ptr<Range>>& dropped);
   // Drops the longest idle range, for memory that somebody else needs. False when none is idle.
   bool drop_one(std::vector<std::shared_ptr<Range>>& dropped);

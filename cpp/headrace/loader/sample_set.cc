@@ -29,10 +29,10 @@ std::size_t range_of(const std::vector<std::uint64_t>& bounds, std::uint64_t val
 struct SampleSet::Table {
   std::shared_ptr<const std::vector<std::uint64_t>> shard_bounds;
   bool is_all = true;
-  std::vector<std::uint64_t> ordinals;     // empty for the whole data set
+  std::vector<std::uint64_t> ordinals;  // empty for the whole data set
   std::vector<std::uint64_t> run_sizes;
-  std::vector<std::uint64_t> run_bounds;   // empty for the whole data set
-  std::vector<std::uint32_t> run_shards;   // empty for the whole data set
+  std::vector<std::uint64_t> run_bounds;  // empty for the whole data set
+  std::vector<std::uint32_t> run_shards;  // empty for the whole data set
 };
 
 SampleSet SampleSet::all(std::vector<std::uint64_t> shard_samples) {
@@ -74,8 +74,8 @@ SampleSet SampleSet::from_ordinals(std::vector<std::uint64_t> ordinals) const {
   const std::vector<std::uint64_t>& bounds = *table->shard_bounds;
   for (const std::uint64_t ordinal : ordinals) {
     const std::uint32_t last = table->run_shards.empty() ? 0 : table->run_shards.back();
-    const bool continues = !table->run_shards.empty() && bounds[last] <= ordinal &&
-                           ordinal < bounds[last + 1];
+    const bool continues =
+        !table->run_shards.empty() && bounds[last] <= ordinal && ordinal < bounds[last + 1];
     if (!continues) {
       table->run_shards.push_back(static_cast<std::uint32_t>(range_of(bounds, ordinal)));
       table->run_sizes.push_back(0);

@@ -48,7 +48,8 @@ Status check_output(const std::string& out, bool overwrite) {
   }
   if (fs::is_empty(out, error) && !error) return Status::ok();
   if (!overwrite) {
-    return invalid_argument(out + " exists and is not empty; choose another place, or ask to "
+    return invalid_argument(out +
+                            " exists and is not empty; choose another place, or ask to "
                             "overwrite it");
   }
   const bool is_data_set = exists(out + "/" + std::string(format::kMdsIndexName)) ||
@@ -61,7 +62,8 @@ Status check_output(const std::string& out, bool overwrite) {
 Status clear_stale(const std::string& partial) {
   std::error_code error;
   if (!fs::is_empty(partial, error) && !error && !exists(partial + "/" + kMarker)) {
-    return invalid_argument(partial + " is in the way and was not left by a writer of Headrace; "
+    return invalid_argument(partial +
+                            " is in the way and was not left by a writer of Headrace; "
                             "move it elsewhere");
   }
   for (fs::directory_iterator it(partial, error), end; !error && it != end; it.increment(error)) {
@@ -126,8 +128,8 @@ Status sync_folder(const std::string& path) {
 // Puts `partial` where `out` is; afterwards the old folder is at `*old`.
 Status swap(const std::string& partial, const std::string& out, std::string* old) {
   *old = partial;
-  if (::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, out.c_str(),
-                RENAME_EXCHANGE) == 0) {
+  if (::syscall(SYS_renameat2, AT_FDCWD, partial.c_str(), AT_FDCWD, out.c_str(), RENAME_EXCHANGE) ==
+      0) {
     return Status::ok();
   }
   if (errno != EINVAL && errno != ENOSYS) return store::errno_status(errno, "replace", out);
@@ -170,8 +172,7 @@ Result<std::unique_ptr<Staging>> Staging::open(std::string out, bool overwrite) 
     ::close(fd);
     return status;
   }
-  return std::unique_ptr<Staging>(
-      new Staging(std::move(out), std::move(partial), fd, overwrite));
+  return std::unique_ptr<Staging>(new Staging(std::move(out), std::move(partial), fd, overwrite));
 }
 
 Staging::~Staging() {

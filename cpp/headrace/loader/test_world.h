@@ -19,7 +19,7 @@ struct WorldOptions {
   std::uint64_t samples = 1000;
   std::uint64_t shard_bytes = 8192;  // size limit of a shard
   bool is_virtual = true;
-  std::size_t threads = 3;           // when not virtual
+  std::size_t threads = 3;  // when not virtual
   store::MemoryOptions store;
 };
 
@@ -31,8 +31,10 @@ inline std::string sample_text(std::uint64_t i) {
 class TestWorld {
  public:
   explicit TestWorld(WorldOptions options = {}) : options_(std::move(options)) {
-    if (options_.is_virtual) executor_ = std::make_unique<exec::VirtualExecutor>();
-    else executor_ = exec::make_thread_executor(options_.threads);
+    if (options_.is_virtual)
+      executor_ = std::make_unique<exec::VirtualExecutor>();
+    else
+      executor_ = exec::make_thread_executor(options_.threads);
     auto store = std::make_unique<store::MemoryStore>(deps(), options_.store);
     store_ = store.get();
     for (const auto& file : pack()) store_->set(file.name, *file.bytes);

@@ -24,8 +24,8 @@ class ShardCheck final : public ObjectVisitor {
 
   Status begin(const store::ObjectInfo& info) override {
     if (info.size != info_.bytes) {
-      const std::string what = "has " + std::to_string(info.size) +
-                               " bytes and the index says " + std::to_string(info_.bytes);
+      const std::string what = "has " + std::to_string(info.size) + " bytes and the index says " +
+                               std::to_string(info_.bytes);
       add_problem(what);
       return corrupt(what);
     }
@@ -51,8 +51,8 @@ class ShardCheck final : public ObjectVisitor {
     if (!locator_) {
       const ByteRange table = reader_.locator_extent(shard_)->range;
       if (table.end() > buffer_.size()) return Status::ok();
-      set_locator(reader_.make_locator(
-          shard_, as_bytes(buffer_).subspan(table.offset, table.length)));
+      set_locator(
+          reader_.make_locator(shard_, as_bytes(buffer_).subspan(table.offset, table.length)));
     }
     check_units();
     return Status::ok();
@@ -173,8 +173,7 @@ Result<VerifyReport> verify_dataset(store::ByteSource& source, const format::Rea
     report.bytes = bytes;
     if (options.progress) options.progress(bytes, std::max(bytes, total));
   };
-  const std::vector<Status> outcomes =
-      stream_objects(source, executor, objects, visitors, stream);
+  const std::vector<Status> outcomes = stream_objects(source, executor, objects, visitors, stream);
   if (options.stream.stop.stop_requested()) return cancelled("verifying was stopped");
   for (std::size_t s = 0; s < checks.size(); ++s) {
     ShardCheck& check = *checks[s];

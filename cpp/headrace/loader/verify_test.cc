@@ -79,8 +79,9 @@ TEST(Indexer, GivesTheSameBytesForAnyExecutorAndPart) {
 
 TEST(Indexer, AgreesWithTheIndexThatPackingWrites) {
   PackBench bench;
-  auto writer = std::move(DatasetWriter::create(bench.path("out"), pack_options("wds"),
-                                                bench.deps())).value();
+  auto writer =
+      std::move(DatasetWriter::create(bench.path("out"), pack_options("wds"), bench.deps()))
+          .value();
   ASSERT_TRUE(write_samples(*writer, 100).is_ok());
   ASSERT_TRUE(writer->finish().is_ok());
   auto store = std::move(store::open_store(bench.path("out"), {}, bench.deps())).value();
@@ -110,14 +111,11 @@ TEST(Indexer, NamesTheShardThatFails) {
   EXPECT_NE(absent.message().find("shard-000099.tar"), std::string::npos);
 
   IndexerOptions bad;
-  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(), Code::kInvalidArgument);
   bad.shards = {"../a.tar"};
-  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(), Code::kInvalidArgument);
   bad.shards = {"shard-000000.tar", "shard-000000.tar"};
-  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(build_index(cut.store, bench.executor(), bad).status().code(), Code::kInvalidArgument);
 }
 
 TEST(Indexer, EndsWhenSomebodyAsksItTo) {

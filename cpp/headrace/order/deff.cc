@@ -25,8 +25,8 @@ double mean_shard_of_sample(const RunOrder& order) {
   return squares / as_double(order.samples());
 }
 
-// The expected sum of squared shares when a stretch of length `x` is cut by a grid of spacing 1 that
-// begins at a uniformly random place: the chance that two of its points lie in one cell.
+// The expected sum of squared shares when a stretch of length `x` is cut by a grid of spacing 1
+// that begins at a uniformly random place: the chance that two of its points lie in one cell.
 double same_cell(double x) { return x < 1 ? 1 - x / 3 : (x - 1.0 / 3) / (x * x); }
 
 }  // namespace
@@ -41,8 +41,7 @@ double predicted_deff(const DeffFacts& facts) {
   const double chunk = std::min(facts.chunk, lane);
   const double drawn = facts.batch / lanes;  // by one batch from one lane
   const double run = std::min(chunk, block);
-  const double together =
-      same_cell(block / chunk) * same_cell(drawn / block) - chunk / lane;
+  const double together = same_cell(block / chunk) * same_cell(drawn / block) - chunk / lane;
   const double within =
       1 + std::max(0.0, drawn - 1) * std::max(0.0, together) * same_cell(run / facts.shard);
   const double shards = facts.samples / facts.shard;
@@ -60,8 +59,8 @@ double predicted_deff(const RunOrder& order, std::uint64_t batch) {
   if (!spec.shuffle) {
     return 1 + (facts.batch - 1) * (1 - facts.shard / facts.samples);
   }
-  facts.chunk = spec.layout == Layout::kUnit ? order.mean_unit_samples()
-                                             : as_double(spec.chunk_samples);
+  facts.chunk =
+      spec.layout == Layout::kUnit ? order.mean_unit_samples() : as_double(spec.chunk_samples);
   facts.window = as_double(spec.window_samples);
   facts.lanes = order.lanes();
   return predicted_deff(facts);

@@ -11,10 +11,10 @@
 
 namespace headrace::order {
 
-// What shuffle quality follows from, in samples; `shard` is the size of the shard in which an average
-// sample lies.
+// What shuffle quality follows from, in samples; `shard` is the size of the shard in which an
+// average sample lies.
 struct DeffFacts {
-  double batch = 1;    // over all ranks
+  double batch = 1;  // over all ranks
   double chunk = 1;
   double window = 1;
   double samples = 1;  // of one epoch
@@ -22,11 +22,11 @@ struct DeffFacts {
   double shard = 1;
 };
 
-// The design effect of batches, as docs/order.md derives it: 1 is an ideal shuffle, below 1 is better
-// than that (lanes balance batches over shards). Right to a tenth for the table there.
+// The design effect of batches, as docs/order.md derives it: 1 is an ideal shuffle, below 1 is
+// better than that (lanes balance batches over shards). Right to a tenth for the table there.
 double predicted_deff(const DeffFacts& facts);
-// The same for an order. In the unit layout the chunk is the unit that an average sample lies in; not
-// shuffling draws whole shards.
+// The same for an order. In the unit layout the chunk is the unit that an average sample lies in;
+// not shuffling draws whole shards.
 double predicted_deff(const RunOrder& order, std::uint64_t batch);
 
 // Measures any sequence: each sample's label is its shard, so this is the worst case in which a

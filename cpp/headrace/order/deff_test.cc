@@ -47,8 +47,8 @@ TEST(Deff, MeasuredIsWithinTenPercentOfTheFormula) {
       }
 }
 
-// In one lane, with chunks small against shard and block and blocks large against the batch, what is
-// left of the formula is 1 + (G - 1)(q/W - q/N).
+// In one lane, with chunks small against shard and block and blocks large against the batch, what
+// is left of the formula is 1 + (G - 1)(q/W - q/N).
 TEST(Deff, SmallChunksInOneLaneGiveTheSimpleFormula) {
   EXPECT_NEAR(predicted(1, 16, 131072), 1 + 1023 * (16.0 / 131072 - 16.0 / 1e6), 0.01);
   EXPECT_EQ(predicted(1, 16, 2 * kSamples), 1.0);
