@@ -50,8 +50,12 @@ def make_text(path: Path, environment: Mapping[str, str]) -> Path:
     return path
 
 
-def count_classes(photos: Path) -> int:
-    return sum(1 for entry in photos.iterdir() if entry.is_dir() and not entry.is_symlink())
+def read_classes(folder: str) -> list[str]:
+    """The names of the classes in the order of their labels."""
+    path = Path(folder) / "classes.json"
+    if not path.is_file():
+        raise DemoError("pictures must lie in class folders: FOLDER/<class>/*.jpg")
+    return list(json.loads(path.read_text())["classes"])
 
 
 def pack_everywhere(

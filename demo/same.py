@@ -32,7 +32,7 @@ def photo_hashes(place: str, shuffle: bool) -> list[str]:
     """Digests of the first batches: numbers of the samples, labels and pixels."""
     with hr.open(place) as dataset:
         image = find_field(dataset.fields, "jpeg", "png")
-        label = "label" if "label" in dataset.fields else "cls"
+        label = next(name for name in ("label", "cls") if name in dataset.fields)
         loader = hr.Loader(
             dataset.columns(image, label),
             _BATCH,
