@@ -319,7 +319,7 @@ def test_stats_tell_what_happened(mixed: Path) -> None:
     assert stats["wait_seconds"]["count"] == 10
     assert stats["wait_seconds"]["max"] >= 0
     assert stats["memory"]["budget"] == 64 << 20
-    assert stats["deff"] == plan["deff"] >= 1
+    assert stats["deff"] == plan["deff"] > 0
     assert plan["is_local"]
     json.dumps(stats)
 
