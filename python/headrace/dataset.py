@@ -299,7 +299,8 @@ class Dataset:
         """How good the shuffle is for batches of ``batch_size`` samples over all ranks.
 
         The variance of what a batch draws, relative to an ideal shuffle of all samples: 1.0 is
-        ideal, 2.0 doubles it; below 1.0 a batch draws more evenly than chance would. See ``Order.window`` and ``Order.chunk`` for what moves it.
+        ideal, 2.0 doubles it; below 1.0 a batch draws more evenly than chance would. See
+        ``Order.window`` and ``Order.chunk`` for what moves it.
         """
         return self.run_order(order).deff(operator.index(batch_size))
 

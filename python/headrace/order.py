@@ -120,7 +120,7 @@ class RunOrder:
         return self._core.position_of(ordinal, epoch)
 
     def deff(self, batch: int) -> float:
-        """Predicted variance of what a batch draws; 1.0 is an ideal shuffle's, less is more even."""
+        """Predicted variance of what a batch draws; that of an ideal shuffle is 1."""
         return self._core.deff(batch)
 
     def measure_deff(self, batch: int, epochs: int = 1) -> float:
