@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
 import figures
-from summary import seconds
+from summary import life_rows, seconds
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fbfaf8; --card: #ffffff; --ink: #1d2329;
@@ -120,31 +120,8 @@ def cards(facts: dict[str, Any]) -> str:
 
 
 def lives_table(facts: dict[str, Any]) -> str:
-    """Figures of the lives side by side."""
-    lives = facts["lives"]
-    rows: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
-        ("steps completed", lambda life: f"{life['first_step']} to {life['last_step']}"),
-        ("ended by", lambda life: "SIGKILL" if life["killed"] else "itself"),
-        ("samples/s, all ranks", lambda life: f"{life['samples_per_second']:,.0f}"),
-        ("MB/s from S3", lambda life: f"{life['bytes_per_second'] / 1e6:,.1f}"),
-        ("first batch, from opening the data set", lambda life: seconds(life["first_batch"])),
-        (
-            "first step done, from starting the processes",
-            lambda life: seconds(life["first_step_from_start"]),
-        ),
-        ("wait for a batch, ms: p50 / p99 / max", lambda life: waits_text(life["waits"])),
-        ("the same by loader.stats()", lambda life: waits_text(life["loader_waits"])),
-        (
-            "requests repeated, bad samples",
-            lambda life: f"{life['retries']}, {life['bad_samples']}",
-        ),
-    ]
-    heads = ["", *(f"life {life['life']}: {life['world']} ranks" for life in lives)]
-    return table(heads, ([name, *map(text, lives)] for name, text in rows))
-
-
-def waits_text(waits: dict[str, float]) -> str:
-    return " / ".join(f"{waits[name] * 1e3:,.3g}" for name in ("p50", "p99", "max"))
+    heads, *rows = life_rows(facts)
+    return table(heads, rows)
 
 
 def data_table(facts: dict[str, Any]) -> str:
@@ -220,9 +197,9 @@ def render(facts: dict[str, Any], pictures: list[dict[str, Any]]) -> str:
             f'<div class="verdict{"" if audit["ok"] else " failed"}"><ul>{verdict}</ul></div>',
             "<h2>Lives</h2>",
             lives_table(facts),
-            "<p class=soft>Waits are measured around the loader, all ranks, first batches left "
-            "out. <code>loader.stats()</code> is the slowest rank's own account, first batch "
-            "included, quantiles right to a factor of two.</p>",
+            "<p class=soft>The slowest rank counts for first batches and steps. Waits are those of "
+            "all ranks, the first one of each left out; <code>loader.stats()</code> counts that "
+            "one too, is shown for the slowest rank, and is right to a factor of two.</p>",
             plots(facts),
             "<h2>Order</h2>",
             f"<p>{order['lanes']} lanes, chunks of {order['chunk_samples']} samples, a window of "

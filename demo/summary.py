@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -32,24 +33,36 @@ def data_table(facts: dict[str, Any]) -> Table:
     return table
 
 
+def waits_text(waits: dict[str, float]) -> str:
+    return " / ".join(f"{waits[name] * 1e3:,.3g}" for name in ("p50", "p99", "max"))
+
+
+def life_rows(facts: dict[str, Any]) -> list[list[str]]:
+    """Figures of the lives side by side; the first row is the heading."""
+    lives = facts["lives"]
+    rows: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+        ("", lambda life: f"life {life['life']}: {life['world']} ranks"),
+        ("steps completed", lambda life: f"{life['first_step']} to {life['last_step']}"),
+        ("ended by", lambda life: "SIGKILL" if life["killed"] else "itself"),
+        ("samples/s, all ranks", lambda life: f"{life['samples_per_second']:,.0f}"),
+        ("MB/s from S3", lambda life: f"{life['bytes_per_second'] / 1e6:,.1f}"),
+        ("opening to first batch", lambda life: seconds(life["first_batch"])),
+        ("process start to first step", lambda life: seconds(life["first_step_from_start"])),
+        ("wait, ms: p50 / p99 / max", lambda life: waits_text(life["waits"])),
+        ("  as loader.stats() has it", lambda life: waits_text(life["loader_waits"])),
+        ("requests repeated", lambda life: str(life["retries"])),
+        ("bad samples", lambda life: str(life["bad_samples"])),
+    ]
+    return [[name, *map(text, lives)] for name, text in rows]
+
+
 def lives_table(facts: dict[str, Any]) -> Table:
+    heads, *rows = life_rows(facts)
     table = Table(title="one run in three lives", title_justify="left")
-    names = ("life", "ranks", "steps", "ended by", "samples/s", "MB/s", "first batch", "resume")
-    for name in (*names, "wait p50", "p99", "max"):
-        table.add_column(name, justify="right")
-    for life in facts["lives"]:
-        waits = life["waits"]
-        table.add_row(
-            str(life["life"]),
-            str(life["world"]),
-            f"{life['first_step']}-{life['last_step']}",
-            "SIGKILL" if life["killed"] else "itself",
-            f"{life['samples_per_second']:,.0f}",
-            f"{life['bytes_per_second'] / 1e6:,.1f}",
-            seconds(life["first_batch"]),
-            seconds(life["first_step_from_start"]) if life["life"] else "-",
-            *(seconds(waits[name]) for name in ("p50", "p99", "max")),
-        )
+    for place, name in enumerate(heads):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -63,8 +76,8 @@ def show(facts: dict[str, Any], page: str) -> None:
     console.print(data_table(facts))
     console.print(lives_table(facts))
     console.print(
-        "first batch: from opening the data set, slowest rank; resume: from starting the\n"
-        "processes to the first completed step; waits: for a batch, first ones left out, all ranks"
+        "The slowest rank counts for first batches and steps; waits are those of all ranks, the\n"
+        "first one of each left out, which loader.stats() counts too."
     )
     console.print(
         f"order: {order['lanes']} lanes, chunks of {order['chunk_samples']}, window of "
