@@ -113,7 +113,7 @@ def pngs() -> dict[str, bytes]:
     files["interlaced_3x2.png"] = raw_png(pixels[:2, :3], 8, 2, True)
     files["rgb16.png"] = raw_png(pixels[:20, :30] * 256 + 171, 16, 2, False)
     files["grey16.png"] = raw_png(pixels[:20, :30, :1] * 256 + 171, 16, 0, False)
-    files["two_bits.png"] = pillow_file(image.convert("P", palette=1, colors=4), "PNG", bits=2)
+    files["two_bits.png"] = pillow_file(image.convert("P", palette=Image.Palette.ADAPTIVE, colors=4), "PNG", bits=2)
     return files
 
 
@@ -137,7 +137,7 @@ def boxes(width: int, height: int, rng: random.Random) -> list[tuple[int, ...]]:
 
 
 def open_rgb(data: bytes) -> Image.Image:
-    image = Image.open(io.BytesIO(data))
+    image: Image.Image = Image.open(io.BytesIO(data))
     if image.mode.startswith("I"):
         # Pillow would clip 16-bit grey to 255; we keep the upper 8 bits, as it does for colour.
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))

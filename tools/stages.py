@@ -305,7 +305,7 @@ def test_python(options: Options) -> None:
     REPORTS.mkdir(parents=True, exist_ok=True)
     report = REPORTS / "pytest.junit"
     report.unlink(missing_ok=True)
-    extra = ["-m", "slow or not slow"] if options.slow else []
+    extra = ["-m", "not torch"] if options.slow else []
     try:
         options.pytest_summary = sh_summary(
             tool("python"), "-m", "pytest", "-q", f"--junit-xml={report}", *extra
@@ -313,6 +313,25 @@ def test_python(options: Options) -> None:
     finally:
         if report.is_file():
             options.counts["Python"] = count_suites(report)
+
+
+def test_torch(options: Options) -> None:
+    """The tests marked torch, by the peers' interpreter: it has torch, .venv has the package."""
+    report = REPORTS / "pytest-torch.junit"
+    report.unlink(missing_ok=True)
+    program = "import sysconfig; print(sysconfig.get_path('platlib'))"
+    packages = subprocess.run(
+        [tool("python"), "-c", program], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    try:
+        sh(
+            ROOT / ".venv-mosaic" / "bin" / "python",
+            *("-m", "pytest", "-q", "-m", "torch", f"--junit-xml={report}", "python/tests"),
+            env={"PYTHONPATH": packages},
+        )
+    finally:
+        if report.is_file():
+            options.counts["Python with torch"] = count_suites(report)
 
 
 # --- Lists of stages -----------------------------------------------------------------------------
@@ -356,6 +375,7 @@ def stages_of(target: str, options: Options) -> list[Stage]:
         Stage("find_package(headrace)", consume_from_cmake),
         Stage("peers and servers", make_peers, required=True),
         Stage("Python tests", lambda: test_python(options)),
+        Stage("Python tests with torch", lambda: test_torch(options)),
     ]
 
 

@@ -252,8 +252,10 @@ def test_dlpack_speaks_both_versions_and_refuses_what_it_cannot(mixed: Path) -> 
         column.__dlpack__(copy=True)
 
 
+@pytest.mark.torch
 def test_torch_gets_tensors_without_a_copy(mixed: Path) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     with loader_of(mixed, 10, output="torch") as loader:
         batch = next(iter(loader))
     assert isinstance(batch["id"], torch.Tensor)

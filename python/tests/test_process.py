@@ -68,8 +68,8 @@ print("done")
     )
 
 
+@pytest.mark.torch
 def test_torch_tensors_may_outlive_the_interpreter(mixed: Path) -> None:
-    pytest.importorskip("torch")
     ended_well(
         run(
             mixed,
@@ -229,8 +229,8 @@ if __name__ == "__main__":
     assert (result.returncode, result.stdout.strip()) == (0, "100 100"), result.stderr
 
 
+@pytest.mark.torch
 def test_a_worker_of_a_torch_loader_is_refused(mixed: Path) -> None:
-    pytest.importorskip("torch")
     ended_well(
         run(
             mixed,

@@ -155,8 +155,9 @@ def test_results_that_view_the_batch_do_not_leak_when_dropped(mixed: Path) -> No
     assert [s["tokens"].shape for s in kept] == [(4,)] * 10
 
 
+@pytest.mark.torch
 def test_torch_output_converts_arrays(mixed: Path) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
 
     def transform(sample: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         return {"t": torch.tensor([sample["id"]]), "n": np.float32(sample["id"]), "s": "x"}

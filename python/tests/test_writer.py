@@ -161,19 +161,21 @@ def test_writers_that_cannot_be_are_refused(
 
 
 def picture(kind: str, i: int = 0) -> bytes:
-    image = pytest.importorskip("PIL.Image")
+    from PIL import Image
+
     out = io.BytesIO()
     pixels = np.random.default_rng(i).integers(0, 255, (40, 60, 3), dtype=np.uint8)
-    image.fromarray(pixels).save(out, kind)
+    Image.fromarray(pixels).save(out, kind)
     return out.getvalue()
 
 
 def test_pictures_are_files_or_pillow_images_and_decode(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    from PIL import Image
+
     with hr.Writer(tmp_path / "ds", {"jpg": "jpeg", "png": "png"}) as writer:
         for i in range(8):
             raw = picture("PNG", i)
-            opened = image.open(io.BytesIO(raw))
+            opened = Image.open(io.BytesIO(raw))
             writer.write({"jpg": picture("JPEG", i) if i % 2 else opened, "png": raw})
         with pytest.raises(ValueError, match="is no JPEG file"):
             writer.write({"jpg": picture("PNG"), "png": picture("PNG")})
@@ -189,7 +191,7 @@ def test_pictures_are_files_or_pillow_images_and_decode(tmp_path: Path) -> None:
     assert batch["jpg"].shape == (4, 32, 32, 3)
     assert batch["jpg"].dtype == np.uint8
     for row, i in enumerate(batch["__index__"].tolist()):
-        assert np.array_equal(batch["png"][row], np.asarray(image.open(io.BytesIO(ds[i]["png"]))))
+        assert np.array_equal(batch["png"][row], np.asarray(Image.open(io.BytesIO(ds[i]["png"]))))
         one = spec(ds[i]["jpg"], seed=3, epoch=0, sample=i)
         assert np.array_equal(batch["jpg"][row], one)
     with pytest.raises(hr.errors.CorruptDataError):

@@ -237,25 +237,29 @@ Result<LoadedSample> Dataset::read(std::uint64_t ordinal) {
     HR_ASSIGN(where, adopt_locator(ref.shard, as_bytes(table)));
   }
   format::FetchUnit unit;
-  HR_TRY(where->locate(ref.sample, unit).with_context(describe(ref.shard, ref.sample)));
+  if (Status status = where->locate(ref.sample, unit); !status.is_ok()) {
+    return status.with_context(describe(ref.shard, ref.sample));
+  }
   if (!unit.codecs.empty()) {
     return unimplemented(describe(ref.shard, ref.sample) + ": compressed units are not read yet");
   }
   LoadedSample out;
+  const auto append = [&out](ByteView bytes) {
+    out.bytes.insert(out.bytes.end(), bytes.begin(), bytes.end());
+  };
   for (const format::Extent& extent : unit.extents) {
     HR_ASSIGN(const auto whole, peek_shard(extent.object));
     if (whole) {
-      out.bytes += as_text(whole->subspan(extent.range.offset, extent.range.length));
+      append(whole->subspan(extent.range.offset, extent.range.length));
       continue;
     }
     HR_ASSIGN(const std::string part, store::read_range(*impl_->store, impl_->blocking(),
                                                         object(extent.object), extent.range));
-    out.bytes += part;
+    append(as_bytes(part));
   }
   out.values.resize(schema().fields.size());
-  HR_TRY(reader()
-             .view(as_bytes(out.bytes), ref.sample - unit.first_sample, out.values)
-             .with_context(describe(ref.shard, ref.sample)));
+  Status status = reader().view(out.bytes, ref.sample - unit.first_sample, out.values);
+  if (!status.is_ok()) return status.with_context(describe(ref.shard, ref.sample));
   return out;
 }
 

@@ -25,9 +25,10 @@ struct OpenOptions {
   store::StoreOptions store;
 };
 
-// A sample with its own copy of the bytes; `values` point into `bytes`.
+// A sample with its own copy of the bytes; `values` point into `bytes`, which therefore is no
+// string: a short one would move its characters along.
 struct LoadedSample {
-  std::string bytes;
+  std::vector<std::byte> bytes;
   std::vector<format::FieldValue> values;
 };
 
