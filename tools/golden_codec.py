@@ -113,7 +113,9 @@ def pngs() -> dict[str, bytes]:
     files["interlaced_3x2.png"] = raw_png(pixels[:2, :3], 8, 2, True)
     files["rgb16.png"] = raw_png(pixels[:20, :30] * 256 + 171, 16, 2, False)
     files["grey16.png"] = raw_png(pixels[:20, :30, :1] * 256 + 171, 16, 0, False)
-    files["two_bits.png"] = pillow_file(image.convert("P", palette=Image.Palette.ADAPTIVE, colors=4), "PNG", bits=2)
+    files["two_bits.png"] = pillow_file(
+        image.convert("P", palette=Image.Palette.ADAPTIVE, colors=4), "PNG", bits=2
+    )
     return files
 
 
