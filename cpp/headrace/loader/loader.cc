@@ -103,6 +103,11 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<Dataset> dataset, S
   HR_ASSIGN(Assembler assembler,
             Assembler::make(dataset->schema(), options.columns, options.decode, plan.order.seed,
                             options.epoch_end == order::EpochEnd::kPad));
+  obs::log(deps.log, obs::Level::kInfo, "loader.start",
+           dataset->url() + ": " + std::to_string(plan.samples) + " samples, " +
+               std::to_string(options.global_batch) + " a step over " +
+               std::to_string(options.world) + " ranks, DEFF " + deff_text(plan.deff) +
+               " (1 is an ideal shuffle)");
   return std::unique_ptr<Loader>(new Loader(std::make_unique<Engine>(
       std::move(dataset), std::move(samples), std::move(options), std::move(deps), std::move(stage),
       std::move(plan), std::move(planner), std::move(assembler))));

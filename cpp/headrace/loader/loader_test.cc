@@ -80,6 +80,15 @@ TEST(Loader, GivesTheSameBatchesOnThreadsInVirtualTimeLocalAndRemote) {
   for (std::size_t i = 2; i < epochs.size(); ++i) EXPECT_EQ(epochs[i], epochs[i % 2]) << i;
 }
 
+TEST(Loader, LogsShuffleQualityWhenItStarts) {
+  TestWorld world;
+  const auto loader = *world.loader(small_options());
+  ASSERT_EQ(world.log().size(), 1U);
+  EXPECT_NE(world.log()[0].find("loader.start: "), std::string::npos);
+  EXPECT_NE(world.log()[0].find("1000 samples, 32 a step over 1 ranks, DEFF "), std::string::npos)
+      << world.log()[0];
+}
+
 TEST(Loader, WithoutShufflingGivesStoredOrder) {
   TestWorld world;
   LoaderOptions options = small_options();

@@ -57,13 +57,23 @@ class TestWorld {
   Result<std::unique_ptr<Loader>> loader(SampleSet samples, LoaderOptions options,
                                          std::shared_ptr<ExternalStage> stage = nullptr) {
     return Loader::make(dataset_, std::move(samples), std::move(options),
-                        {*executor_, metrics_, {}}, std::move(stage));
+                        {*executor_, metrics_,
+                         [this](obs::Level, std::string_view event, std::string_view text) {
+                           const MutexLock lock(log_mutex_);
+                           log_.push_back(std::string(event) + ": " + std::string(text));
+                         }},
+                        std::move(stage));
   }
 
   exec::Executor& executor() { return *executor_; }
   store::MemoryStore& store() { return *store_; }
   const std::shared_ptr<Dataset>& dataset() { return dataset_; }
   obs::Metrics& metrics() { return metrics_; }
+  // What loaders have logged, "event: text".
+  std::vector<std::string> log() HR_EXCLUDES(log_mutex_) {
+    const MutexLock lock(log_mutex_);
+    return log_;
+  }
 
  private:
   std::vector<format::FinishedFile> pack() const {
@@ -92,6 +102,8 @@ class TestWorld {
   }
 
   WorldOptions options_;
+  Mutex log_mutex_;
+  std::vector<std::string> log_ HR_GUARDED_BY(log_mutex_);
   obs::Metrics metrics_;
   std::unique_ptr<exec::Executor> executor_;
   store::MemoryStore* store_ = nullptr;
