@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <map>
 
 #include "headrace/base/bytes.h"
 #include "headrace/base/sha256.h"
@@ -36,19 +37,12 @@ std::string lower(std::string_view text) {
 
 // Lower-case names in order, repeated ones joined by a comma in the order they were given.
 Pairs canonical_headers(const Pairs& headers) {
-  Pairs sorted;
-  for (const auto& [name, value] : headers) sorted.emplace_back(lower(name), squeeze(value));
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  Pairs out;
-  for (auto& [name, value] : sorted) {
-    if (!out.empty() && out.back().first == name) {
-      out.back().second += "," + value;
-    } else {
-      out.emplace_back(std::move(name), std::move(value));
-    }
+  std::map<std::string, std::string> joined;
+  for (const auto& [name, value] : headers) {
+    const auto [at, is_new] = joined.try_emplace(lower(name), squeeze(value));
+    if (!is_new) at->second += "," + squeeze(value);
   }
-  return out;
+  return {joined.begin(), joined.end()};
 }
 
 std::string signed_names(const Pairs& canonical) {
