@@ -93,7 +93,7 @@ struct RunOrder::Impl {
   mutable std::size_t next_slot HR_GUARDED_BY(mutex) = 0;
 };
 
-Result<RunOrder> RunOrder::make(OrderSpec spec, std::vector<std::uint64_t> shard_sizes,
+Result<RunOrder> RunOrder::make(OrderSpec spec, const std::vector<std::uint64_t>& shard_sizes,
                                 const std::vector<std::vector<std::uint64_t>>& unit_sizes) {
   HR_TRY(spec.validate());
   HR_TRY(check_shards(shard_sizes));

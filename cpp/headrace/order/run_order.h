@@ -35,7 +35,7 @@ class RunOrder {
   // `shard_sizes` counts samples, in stored order; zeros are allowed, a sum of zero is not.
   // `unit_sizes` has one list a shard, each summing to its shard's size; it is read in the unit
   // layout only, where leaving it empty makes every shard one unit.
-  static Result<RunOrder> make(OrderSpec spec, std::vector<std::uint64_t> shard_sizes,
+  static Result<RunOrder> make(OrderSpec spec, const std::vector<std::uint64_t>& shard_sizes,
                                const std::vector<std::vector<std::uint64_t>>& unit_sizes = {});
 
   const OrderSpec& spec() const;

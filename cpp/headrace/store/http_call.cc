@@ -220,17 +220,18 @@ HttpCaller::~HttpCaller() = default;
 
 void HttpCaller::start(HttpCall call) {
   std::shared_ptr<Running> running;
-  bool refused = false;
+  std::optional<HttpCall> refused;
   {
     MutexLock lock(mutex_);
-    refused = stopping_ && call.stops_with_store;
-    if (!refused) {
+    if (stopping_ && call.stops_with_store) {
+      refused = std::move(call);
+    } else {
       running = std::make_shared<Running>(*this, std::move(call), ++next_id_);
       running_.emplace(next_id_, running);
     }
   }
   if (refused) {
-    port_.executor().post([done = std::move(call.done), what = std::move(call.what)] {
+    port_.executor().post([done = std::move(refused->done), what = std::move(refused->what)] {
       done(cancelled("the store was closed").with_context(what));
     });
     return;

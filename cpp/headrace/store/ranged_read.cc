@@ -159,7 +159,7 @@ Verdict RangedRead::judge_size_only(const HttpResponse& response) {
   if (range_.length == 0) return {};
   if (!may_be_short_) return {.status = ends_early(*size), .last = true};
   if (range_.offset + delivered_ < *size) {
-    return {.status = corrupt("the server refuses " + describe_range(remaining(), *size)),
+    return {.status = corrupt("the server refuses " + describe_range(remaining(), size)),
             .last = true};
   }
   return {};
@@ -175,7 +175,7 @@ Verdict RangedRead::judge_unsatisfiable(const HttpResponse& response) {
   }
   const std::uint64_t start = size_only_ ? 0 : range_.offset + delivered_;
   if (start < *got->size) {
-    return {.status = corrupt("the server refuses " + describe_range(remaining(), *got->size))};
+    return {.status = corrupt("the server refuses " + describe_range(remaining(), got->size))};
   }
   // An answer about the range says nothing about the version unless it carries the fields of one.
   if (response.head.find("etag")) {
