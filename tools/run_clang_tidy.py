@@ -7,8 +7,8 @@ A file that passed is not checked again until its text, one of our headers it in
 command, the checks or clang-tidy itself changes: the key of the cache (~/.cache/headrace/clang-tidy
 or under XDG_CACHE_HOME) is a digest of them all. --deep adds clang's path-sensitive analyzer.
 --changed REF checks only what differs from REF (with the files that include a changed header).
-Tests are left out unless named: googletest's macros cost the analyzer a minute a file, and what
-tests get wrong the sanitizers see.
+Tests and the testing layer are left out unless named: googletest's macros cost a minute a file, and
+what tests get wrong the sanitizers see.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def main() -> int:
         entry
         for entry in json.loads(database.read_text())
         if (ROOT / "cpp") in Path(entry["file"]).parents
-        and (args.files or not entry["file"].endswith("_test.cc"))
+        and (args.files or not re.search(r"_test\.cc$|/testing/", entry["file"]))
     ]
     if args.files:
         wanted = {path.resolve() for path in args.files}

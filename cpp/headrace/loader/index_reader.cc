@@ -6,7 +6,7 @@
 namespace headrace::loader {
 
 Result<std::shared_ptr<format::Reader>> reader_from_index(
-    std::shared_ptr<const trust::IndexFile> index) {
+    const std::shared_ptr<const trust::IndexFile>& index) {
   if (index->format_name() != "wds") {
     return unimplemented("headrace.index is of the format '" +
                          std::string(index->format_name().substr(0, 40)) +

@@ -13,6 +13,6 @@ namespace headrace::loader {
 // Unimplemented when the index is of a format that this build does not read by it, Corrupt when its
 // schema is none. Shards carry the SHA-256 of the index as their hash.
 Result<std::shared_ptr<format::Reader>> reader_from_index(
-    std::shared_ptr<const trust::IndexFile> index);
+    const std::shared_ptr<const trust::IndexFile>& index);
 
 }  // namespace headrace::loader

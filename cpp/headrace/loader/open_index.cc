@@ -59,7 +59,7 @@ Result<std::shared_ptr<format::Reader>> open_own_index(store::ByteSource& source
   };
   auto index = trust::IndexFile::parse(peeked->owner, peeked->bytes);
   if (!index.is_ok()) return named(index.status());
-  auto reader = reader_from_index(std::move(index).value());
+  auto reader = reader_from_index(index.value());
   if (!reader.is_ok()) return named(reader.status());
   return reader;
 }

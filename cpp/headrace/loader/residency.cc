@@ -62,7 +62,8 @@ void Residency::release(const std::shared_ptr<Range>& range) {
 }
 
 void Residency::forget(const std::shared_ptr<Range>& range) {
-  const std::shared_ptr<Range> keep = range;
+  // `range` may be the very pointer that erasing destroys.
+  const std::shared_ptr<Range> keep = range;  // NOLINT(performance-unnecessary-copy-*)
   if (keep->is_idle) {
     idle_.erase(keep->idle_place);
     keep->is_idle = false;

@@ -139,7 +139,7 @@ Status swap(const std::string& partial, const std::string& out, std::string* old
     return store::errno_status(errno, "move away", out);
   }
   if (::rename(partial.c_str(), out.c_str()) == 0) return Status::ok();
-  const Status status = store::errno_status(errno, "rename", partial);
+  Status status = store::errno_status(errno, "rename", partial);
   if (::rename(old->c_str(), out.c_str()) != 0) {
     return status.with_context("the old data set is now " + *old);
   }
