@@ -142,6 +142,11 @@ def _global_batch(batch_size: int | None, global_batch_size: int | None, world: 
 
 
 def _check_decode(decode: Mapping[str, ImageDecode] | None) -> dict[str, ImageDecode]:
+    if decode is not None and not isinstance(decode, Mapping):
+        raise UsageError(
+            'decode must be a dict such as {"image": headrace.image(224)}, '
+            f"not {type(decode).__name__}"
+        )
     out = dict(decode or {})
     for name, spec in out.items():
         if not isinstance(spec, ImageDecode):

@@ -104,7 +104,7 @@ class Dataset:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Name to type of every field, such as {"jpg": "jpeg", "cls": "int64"}."""
+        """Name to type of every field, such as {"image": "jpeg", "label": "int64"}."""
         types = {field.name: field.type for field in self._source.fields()}
         return types if self._names is None else {name: types[name] for name in self._names}
 
@@ -149,7 +149,7 @@ class Dataset:
         position = operator.index(i)
         size = len(self)
         if not -size <= position < size:
-            raise IndexError(f"sample {position} of {size}")
+            raise IndexError(f"sample {position} is outside the data set, which has {size} samples")
         ordinal = self._samples.ordinal(position % size)
         core = self._source.core()
         values = core.read(ordinal)

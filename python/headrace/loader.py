@@ -7,7 +7,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from headrace import _core, _host, _live, _log
 from headrace._arguments import familiar_arguments
@@ -21,6 +21,7 @@ from headrace.errors import (
     HeadraceError,
     InvalidArgumentError,
     UnimplementedError,
+    UsageError,
 )
 from headrace.order import Order
 
@@ -193,6 +194,12 @@ class Loader:
         self._stage = stage
         _live.add_loader(self)
         return core
+
+    def __getitem__(self, _: object) -> NoReturn:
+        raise UsageError(
+            "a headrace.Loader makes batches itself, in order: iterate over it, and leave out "
+            "torch.utils.data.DataLoader; a headrace.Dataset has samples by number"
+        )
 
     def __iter__(self) -> Iterator[Any]:
         """The rest of the present epoch, which is all of it unless some was consumed before."""

@@ -414,3 +414,19 @@ def test_arguments_that_cannot_be_are_explained(
 def test_anything_but_a_data_set_is_refused() -> None:
     with pytest.raises(TypeError, match=r"headrace\.open"):
         hr.Loader("s3://bucket/ds", 8)  # type: ignore[arg-type]
+
+
+def test_habits_from_other_loaders_are_answered(mixed: Path) -> None:
+    with loader_of(mixed, 10) as loader, pytest.raises(hr.errors.UsageError, match="DataLoader"):
+        loader[0]
+    with pytest.raises(hr.errors.UsageError, match="decode must be a dict"):
+        loader_of(mixed, decode=["image"])
+    with pytest.raises(IndexError, match="outside the data set, which has 100 samples"):
+        hr.open(mixed)[100]
+
+
+def test_paths_that_are_nearly_right_are_answered(mixed: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="open the folder it lies in"):
+        hr.open(mixed / "index.json")
+    with pytest.raises(FileNotFoundError, match="through their folder"):
+        hr.open(str(mixed / "shard-{000..009}.tar"))

@@ -171,6 +171,10 @@ bool is_zero_block(ByteView block) {
 
 Result<TarHeader> parse_tar_header(ByteView block) {
   HR_CHECK(block.size() == kTarBlock, "a tar header is one block");
+  // RFC 1952: a gzip file begins with these two bytes.
+  if (block[0] == std::byte{0x1f} && block[1] == std::byte{0x8b}) {
+    return corrupt("this is a gzip'd archive, which has no random access; unpack it with gunzip");
+  }
   HR_ASSIGN(const std::uint64_t sum, slot_number(block, kChecksum));
   if (sum != header_sum(block) && sum != header_sum_signed(block)) {
     return corrupt("its header does not match its checksum");

@@ -66,6 +66,7 @@ TEST(HostileTar, RefusesDamagedHeaders) {
   std::string near_end("\x80\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 12);
   expect_lies({
       {flipped, Code::kCorrupt, "checksum"},
+      {"\x1f\x8b" + std::string(1022, 'z'), Code::kCorrupt, "gunzip"},
       {good().member("2.jpg", '0', "0000000009x", "").bytes(), Code::kCorrupt, "octal"},
       {good().member("2.jpg", '0', negative, "").bytes(), Code::kCorrupt, "number"},
       {good().member("2.jpg", '0', huge, "").bytes(), Code::kCorrupt, "number"},

@@ -40,27 +40,40 @@ std::uint64_t window_share(const order::OrderSpec& spec, std::uint64_t samples, 
   return static_cast<std::uint64_t>(mean * kept * lanes_here / lanes);
 }
 
+// The largest window whose share fits into `room`, by the same reckoning that refuses others.
+std::uint64_t window_that_fits(const LoaderPlan& plan, std::uint64_t stored_bytes,
+                               std::uint32_t world, std::uint64_t room) {
+  order::OrderSpec spec = plan.order;
+  std::uint64_t low = spec.lanes;
+  std::uint64_t high = std::max<std::uint64_t>(low, std::min(spec.window_samples, plan.samples));
+  while (low < high) {
+    spec.window_samples = low + (high - low + 1) / 2;
+    if (window_share(spec, plan.samples, plan.lanes, stored_bytes, world) <= room) {
+      low = spec.window_samples;
+    } else {
+      high = spec.window_samples - 1;
+    }
+  }
+  return low;
+}
+
 Status check_window(const LoaderPlan& plan, const LoaderOptions& options,
                     std::uint64_t stored_bytes, const std::vector<std::uint64_t>& run_sizes) {
   const std::uint64_t room = options.memory / 8 * 5;
   if (plan.window_bytes <= room) return Status::ok();
-  const double shrink = static_cast<double>(room) / static_cast<double>(plan.window_bytes);
   order::OrderSpec smaller = plan.order;
-  smaller.window_samples = std::max<std::uint64_t>(
-      smaller.lanes,
-      static_cast<std::uint64_t>(
-          shrink * static_cast<double>(std::min(plan.order.window_samples, plan.samples))));
+  smaller.window_samples = window_that_fits(plan, stored_bytes, options.world, room);
   const double deff_smaller =
       order::predicted_deff(*order::RunOrder::make(smaller, run_sizes), options.global_batch);
-  const std::uint64_t mean = std::max<std::uint64_t>(1, stored_bytes / plan.samples);
-  return exhausted(
-      "this rank must hold " + size_text(plan.window_bytes) +
-      " for its share of the shuffle window, and memory=" + size_text(options.memory) + " leaves " +
-      size_text(room) +
-      " for it. Either memory=" + size_text(plan.window_bytes / 5 * 8 + (8 << 20)) + " (DEFF " +
-      deff_text(plan.deff) + " for " + std::to_string(options.global_batch) +
-      " samples a step), or Order(window=" + size_text(smaller.window_samples * mean) + ") (DEFF " +
-      deff_text(deff_smaller) + "), or more ranks, each of which holds less");
+  // Whole MiB, rounded up, and samples: both can be pasted and are then accepted.
+  const std::uint64_t memory_mib = ((plan.window_bytes / 5 * 8) >> 20) + 9;
+  return exhausted("this rank must hold " + size_text(plan.window_bytes) +
+                   " for its share of the shuffle window, and memory=" + size_text(options.memory) +
+                   " leaves " + size_text(room) + " for it. Either memory=\"" +
+                   std::to_string(memory_mib) + " MiB\" (DEFF " + deff_text(plan.deff) + " for " +
+                   std::to_string(options.global_batch) + " samples a step), or Order(window=" +
+                   std::to_string(smaller.window_samples) + ") in samples (DEFF " +
+                   deff_text(deff_smaller) + "), or more ranks, each of which holds less");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "headrace/loader/open_index.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -16,11 +17,23 @@ constexpr std::uint64_t kIndexBytesMax = std::uint64_t{1} << 30;
 constexpr int kRoundsMax = 8;
 
 Status no_index(const std::string& url, const std::vector<std::string>& tried) {
+  const std::size_t slash = url.find_last_of('/');
+  const std::string last = slash == std::string::npos ? url : url.substr(slash + 1);
+  if (std::find(tried.begin(), tried.end(), last) != tried.end()) {
+    return not_found(url + " is an index; open the folder it lies in: " +
+                     (slash == std::string::npos ? "." : url.substr(0, slash)));
+  }
+  if (last.ends_with(".tar") || last.find('{') != std::string::npos) {
+    return not_found(url + ": shards are opened through their folder, after headrace index \"" +
+                     url + "\" has made its index once");
+  }
   std::string names;
   for (const std::string& name : tried) names += (names.empty() ? "" : ", ") + name;
   return not_found(url + ": no index here (looked for " + names +
-                   "). WebDataset shards need one once: headrace index \"" + url +
-                   "/shard-{000000..000123}.tar\"; folders of files are packed with headrace pack");
+                   "). If the path is right: WebDataset shards need one once, headrace index \"" +
+                   url +
+                   "/shard-{000000..000123}.tar\"; folders of pictures, JSONL and CSV are packed "
+                   "with headrace pack; a split below it is opened with split=");
 }
 
 Result<std::shared_ptr<format::Reader>> load_with(const format::Format& format,
