@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <deque>
 #include <queue>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -15,7 +16,14 @@ class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(std::size_t threads) : width_(std::max<std::size_t>(1, threads)) {
     workers_.reserve(width_);
-    for (std::size_t i = 0; i < width_; ++i) workers_.emplace_back([this] { work(); });
+    // A limit on processes or memory may allow fewer threads than asked for; one is enough to go on
+    // with, and none is the caller's to report.
+    try {
+      while (workers_.size() < width_) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      if (workers_.empty()) throw;
+      width_ = workers_.size();
+    }
   }
   ~ThreadExecutor() override { shutdown(); }
 
@@ -108,7 +116,7 @@ class ThreadExecutor final : public Executor {
     }
   }
 
-  const std::size_t width_;
+  std::size_t width_;  // as it is when the constructor ends
   Mutex mutex_;
   Mutex join_mutex_;  // taken after mutex_ was released, never together with it
   CondVar has_work_;
