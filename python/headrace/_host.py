@@ -67,7 +67,7 @@ def _memory_limit() -> int:
 def _local_world_size() -> int:
     """Ranks on this machine, as torchrun says; they share its processors and memory."""
     text = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    return max(1, int(text)) if text.isdigit() else 1
+    return max(1, int(text)) if text.isascii() and text.isdigit() else 1
 
 
 def default_threads() -> int:
@@ -85,7 +85,7 @@ def _from_environment(name: str, default: int) -> int:
     text = os.environ.get(name)
     if not text:
         return default
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit()):
         raise InvalidArgumentError(f"the environment variable {name}={text!r} is not a number")
     return int(text)
 

@@ -10,12 +10,19 @@ from typing import Any
 
 from headrace import _core, _host
 from headrace._arguments import Familiar
-from headrace._sizes import bytes_of
+from headrace._sizes import bytes_of, whole_number
 from headrace._stage import Collate, Transform
 from headrace.dataset import Dataset
 from headrace.decode import ImageDecode
 from headrace.errors import InvalidArgumentError, UnimplementedError, UsageError
 from headrace.order import Order
+
+# The limits of the run order (docs/order.md).
+_WORLD_MAX = 1 << 14
+_BATCH_MAX = 1 << 32
+_POSITION_MAX = 1 << 62
+# More threads than any machine uses well; it keeps a slip of the keyboard from starting them.
+_THREADS_MAX = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,8 @@ def make_spec(
         _check_transform(transform)
     rank_default, world_default = _host.default_rank_and_world()
     world = world_default if world_size is None else operator.index(world_size)
+    if known.collate is not None and not callable(known.collate):
+        raise UsageError(f"collate must be a function, not {type(known.collate).__name__}")
     spec = LoaderSpec(
         dataset=dataset,
         global_batch=_global_batch(batch_size, global_batch_size, world),
@@ -104,7 +113,7 @@ def make_spec(
         memory=_host.default_memory() if memory is None else bytes_of(memory, "memory"),
         output=_check_output(output),
         assignment=assignment,
-        skip=tuple((operator.index(a), operator.index(b)) for a, b in skip),
+        skip=_check_skip(skip),
         read_timeout=float(read_timeout),
         batch_timeout=float(batch_timeout),
     )
@@ -114,17 +123,39 @@ def make_spec(
         )
     if spec.threads < 1:
         raise InvalidArgumentError(f"threads={spec.threads} must be at least 1")
+    whole_number(spec.threads, "threads", 1, _THREADS_MAX)
     return spec
 
 
+def _check_skip(skip: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    out = []
+    for interval in skip:
+        try:
+            begin, end = map(operator.index, interval)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"skip takes pairs of run positions, such as [(1000, 1200)], not {interval!r}"
+            ) from None
+        out.append(
+            (
+                whole_number(begin, "skip: begin", 0, _POSITION_MAX),
+                whole_number(end, "skip: end", 0, _POSITION_MAX),
+            )
+        )
+    return tuple(out)
+
+
 def _global_batch(batch_size: int | None, global_batch_size: int | None, world: int) -> int:
-    if world < 1:
-        raise InvalidArgumentError(f"world_size={world} must be at least 1")
+    whole_number(world, "world_size", 1, _WORLD_MAX)
     if batch_size is None and global_batch_size is None:
         raise UsageError("batch_size= (for each rank) or global_batch_size= (of all) is needed")
     size = operator.index(batch_size) * world if batch_size is not None else None
     if size is not None and size < 1:
         raise InvalidArgumentError(f"batch_size={batch_size} must be at least 1")
+    if size is not None and size > _BATCH_MAX:
+        raise InvalidArgumentError(
+            f"batch_size={batch_size} on {world} ranks is above {_BATCH_MAX} samples a step"
+        )
     if global_batch_size is None:
         assert size is not None
         return size
@@ -133,6 +164,8 @@ def _global_batch(batch_size: int | None, global_batch_size: int | None, world: 
         raise InvalidArgumentError(
             f"global_batch_size={total} must be at least one sample for each of {world} ranks"
         )
+    if total > _BATCH_MAX:
+        raise InvalidArgumentError(f"global_batch_size={total} is above {_BATCH_MAX} samples")
     if size is not None and size != total:
         raise InvalidArgumentError(
             f"batch_size={batch_size} on {world} ranks is {size}, and global_batch_size={total}; "

@@ -30,9 +30,19 @@ def parse_bytes(text: str, name: str) -> int:
     return size
 
 
+def whole_number(value: SupportsIndex, name: str, least: int, most: int) -> int:
+    """An integer argument within ``least`` .. ``most``."""
+    number = operator.index(value)
+    if not least <= number <= most:
+        raise InvalidArgumentError(f"{name}={number} is not in {least} .. {most}")
+    return number
+
+
 def bytes_of(value: str | SupportsIndex, name: str) -> int:
     """Bytes of an argument that is a size in any case: an integer counts bytes."""
     size = parse_bytes(value, name) if isinstance(value, str) else operator.index(value)
     if size <= 0:
         raise InvalidArgumentError(f"{name}={value!r} must be more than 0 bytes")
+    if size > _BYTES_MAX:
+        raise InvalidArgumentError(f"{name}={value!r} is more than any machine has")
     return size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ Transform = Callable[[dict[str, Any], "Generator"], Any]
 Collate = Callable[[list[Any]], Any]
 
 _MASK = (1 << 64) - 1
+# Of an exception's text, in characters: enough to tell what happened.
+_TEXT_MAX = 2000
 _GAMMA = 0x9E3779B97F4A7C15
 
 
@@ -35,6 +38,10 @@ def sample_rng(seed: int, epoch: int, ordinal: int) -> Generator:
     return np.random.Generator(np.random.Philox(key=np.array([ordinal, high], dtype=np.uint64)))
 
 
+def _names(sample: dict[Any, Any]) -> list[Any]:
+    return sorted(sample, key=repr)  # keys of different types have no order of their own
+
+
 def default_collate(samples: list[Any]) -> Any:
     """Stacks samples: equal arrays and tensors along a new first axis, numbers to an array.
 
@@ -51,9 +58,9 @@ def default_collate(samples: list[Any]) -> Any:
         )
     for sample in samples:
         if not isinstance(sample, dict) or sample.keys() != first.keys():
-            keys = sorted(sample) if isinstance(sample, dict) else type(sample).__name__
+            keys = _names(sample) if isinstance(sample, dict) else type(sample).__name__
             raise InvalidArgumentError(
-                f"samples of one batch differ: one has {sorted(first)}, another {keys}"
+                f"samples of one batch differ: one has {_names(first)}, another {keys}"
             )
     return {name: _stack([sample[name] for sample in samples]) for name in first}
 
@@ -95,6 +102,18 @@ def _as_output(value: Any, output: str) -> Any:
     return value
 
 
+def _told(error: BaseException) -> str:
+    """An exception as text, whatever its class makes of that."""
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as another:
+        text = f"(its text cannot be had: str() raised {type(another).__name__})"
+    if len(text) > _TEXT_MAX:
+        text = f"{text[:_TEXT_MAX]} ... ({len(text)} characters)"
+    return f"{name}: {text}".encode(errors="backslashreplace").decode()
+
+
 class Stage:
     """Holds what was made of batches until the consumer takes it, and why samples failed.
 
@@ -109,6 +128,8 @@ class Stage:
         self._results: dict[int, Any] = {}
         self._failures: dict[int, BaseException] = {}
         self._generation = 0
+        self._is_stopped = False
+        self._running: set[int] = set()
 
     def __call__(
         self, batch: _core.Batch, seed: int, epochs: list[int]
@@ -117,12 +138,24 @@ class Stage:
 
         After failed rows the core applies its policy and asks again for the rows that are left.
         """
+        thread = threading.get_ident()
+        self._running.add(thread)
+        try:
+            return self._make(batch, seed, epochs)
+        finally:
+            self._running.discard(thread)
+
+    def _make(
+        self, batch: _core.Batch, seed: int, epochs: list[int]
+    ) -> tuple[int, list[tuple[int, str]], str]:
         generation = self._generation
         number = next(self._numbers)
         ordinals = to_numpy(batch.index).tolist()
         failed: list[tuple[int, str]] = []
         samples: list[Any] = []
         for row, sample in enumerate(batch_rows(batch, copy=False)):
+            if self._is_stopped:
+                return number, [], "the loader is closed"
             sample["__index__"] = ordinals[row]
             if self._transform is None:
                 samples.append(sample)
@@ -132,14 +165,18 @@ class Stage:
                 samples.append(self._transform(sample, rng))
             except Exception as error:
                 self._failures.setdefault(batch.begin, error)
-                failed.append((row, f"transform raised {type(error).__name__}: {error}"))
+                failed.append((row, f"transform raised {_told(error)}"))
+            # SystemExit and the like mean more than one bad sample; no policy may swallow them.
+            except BaseException as error:
+                self._failures[batch.begin] = error
+                return number, [], f"transform raised {_told(error)}"
         if failed:
             return number, failed, ""
         try:
             made = self._finish(batch, samples)
-        except Exception as error:
+        except BaseException as error:
             self._failures[batch.begin] = error
-            return number, [], f"collating a batch raised {type(error).__name__}: {error}"
+            return number, [], f"collating a batch raised {_told(error)}"
         self._failures.pop(batch.begin, None)
         if generation == self._generation:
             self._results[number] = made
@@ -161,6 +198,14 @@ class Stage:
     def failure(self, begin: int) -> BaseException | None:
         """Why the batch that begins at that run position failed."""
         return self._failures.pop(begin, None)
+
+    def is_running_here(self) -> bool:
+        """Whether the calling thread is in a transform or collate of this stage."""
+        return threading.get_ident() in self._running
+
+    def stop(self) -> None:
+        """Lets batches that are being made end after the sample in hand."""
+        self._is_stopped = True
 
     def clear(self) -> None:
         """Forgets everything, including what workers are still busy with."""

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from headrace import _core
+from headrace._sizes import whole_number
 from headrace._source import Source, StoreArguments, url_text
 from headrace.batch import batch_rows
 from headrace.errors import CorruptDataError, InvalidArgumentError
@@ -252,9 +253,10 @@ class Dataset:
 
     def take(self, n: int) -> Dataset:
         """The first ``n`` samples, or all when there are fewer."""
-        if operator.index(n) < 0:
+        count = operator.index(n)
+        if count < 0:
             raise InvalidArgumentError(f"take({n}): how many samples cannot be below 0")
-        return self._view("take", operator.index(n))
+        return self._view("take", min(count, len(self)))
 
     def split(self, fraction: float, seed: int = 0) -> tuple[Dataset, Dataset]:
         """Two views that share no sample: about ``fraction`` of the samples, and the others.
@@ -264,11 +266,12 @@ class Dataset:
         """
         if not 0 <= fraction <= 1:
             raise InvalidArgumentError(f"fraction={fraction} is not in 0 .. 1")
-        first, second = self._samples.split(float(fraction), operator.index(seed))
+        key = whole_number(seed, "seed", 0, (1 << 64) - 1)
+        first, second = self._samples.split(float(fraction), key)
         return tuple(  # type: ignore[return-value]
             Dataset(
                 self._source,
-                (*self._operations, ("split", float(fraction), operator.index(seed), which)),
+                (*self._operations, ("split", float(fraction), key, which)),
                 samples,
                 self._names,
             )
@@ -383,6 +386,10 @@ def open(
     """
     if threads is not None and operator.index(threads) < 1:
         raise InvalidArgumentError(f"threads={threads} must be at least 1")
+    if connections is not None:
+        whole_number(connections, "connections", 1, 1024)
+    if attempts is not None:
+        whole_number(attempts, "attempts", 1, 20)
     store = StoreArguments(
         endpoint=endpoint,
         region=region,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from headrace import _core
+from headrace._sizes import whole_number
 from headrace.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ImageDecode", "image"]
 
 _PIXELS_MAX = 1 << 27
+_SIDE_MAX = 65535
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,16 @@ def image(
     """
     sides: tuple[int, int] | None = None
     if crop is not None:
-        height, width = size if isinstance(size, tuple) else (size, size)
-        sides = (operator.index(height), operator.index(width))
-        if min(sides) < 1:
-            raise InvalidArgumentError(f"size={size} must be at least one pixel")
+        pair = size if isinstance(size, tuple) else (size, size)
+        if len(pair) != 2:
+            raise InvalidArgumentError(f"size={size} is neither a side nor (height, width)")
+        sides = (
+            whole_number(pair[0], "size", 1, _SIDE_MAX),
+            whole_number(pair[1], "size", 1, _SIDE_MAX),
+        )
+    if resize is not None:
+        whole_number(resize, "resize", 1, _SIDE_MAX)
+    whole_number(pixels_max, "pixels_max", 1, 1 << 62)
     if flip is None:
         flip = 0.5 if crop == "random-resized" else 0.0
     made = ImageDecode(sides, crop, scale, ratio, resize, float(flip), pixels_max)

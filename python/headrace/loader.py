@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -28,6 +29,8 @@ from headrace.order import Order
 __all__ = ["Loader"]
 
 _NANOSECONDS = 1e-9
+# The last position of a run (docs/order.md).
+_POSITION_MAX = 1 << 62
 
 
 class _Sampler:
@@ -154,10 +157,11 @@ class Loader:
         self._stage: Stage | None = None
         self._is_closed = False
         self._has_begun = False
-        self._pass: _Pass | None = None
+        # Weak, like everything that leads back here: a loader in a cycle would keep its threads and
+        # its memory until the garbage collector happens to run.
+        self._pass: weakref.ref[_Pass] | None = None
         # Where the present pass over the data began: what len() counts from.
         self._pass_begin: int | None = None
-        self.sampler = _Sampler(self)
         # Frameworks read these from loaders.
         self.dataset = spec.dataset
         self.batch_size = -(-spec.global_batch // spec.world)
@@ -201,11 +205,17 @@ class Loader:
             "torch.utils.data.DataLoader; a headrace.Dataset has samples by number"
         )
 
+    @property
+    def sampler(self) -> _Sampler:
+        """Where frameworks look for ``set_epoch``."""
+        return _Sampler(self)
+
     def __iter__(self) -> Iterator[Any]:
         """The rest of the present epoch, which is all of it unless some was consumed before."""
         self._pass_begin = self._engine().position
-        self._pass = _Pass(self)
-        return self._pass
+        made = _Pass(self)
+        self._pass = weakref.ref(made)
+        return made
 
     def _next(self) -> tuple[Any, bool]:
         """The next batch, and whether it is the last of its epoch."""
@@ -304,10 +314,13 @@ class Loader:
         So frameworks may call it before every epoch without undoing a resume.
         """
         wanted = operator.index(epoch)
+        samples = len(self._spec.dataset)
         if wanted < 0:
             raise InvalidArgumentError(f"epoch={epoch} is below 0")
+        if wanted * samples > _POSITION_MAX:
+            raise InvalidArgumentError(f"epoch={epoch} is above {_POSITION_MAX // samples}")
         if wanted != self.epoch:
-            self._engine().seek(wanted * len(self._spec.dataset))
+            self._engine().seek(wanted * samples)
             self._moved()
 
     def _moved(self) -> None:
@@ -354,9 +367,22 @@ class Loader:
         }
 
     def close(self) -> None:
-        """Ends reading and frees what is not handed out; batches that are kept stay valid."""
+        """Ends reading and frees what is not handed out; batches that are kept stay valid.
+
+        A ``transform`` that is at work on a sample is waited for.
+
+        Raises:
+            InvalidArgumentError: called by the loader's own ``transform`` or ``collate``.
+        """
         if self._is_closed:
             return
+        if self._stage is not None:
+            if self._stage.is_running_here():
+                raise InvalidArgumentError(
+                    "a transform or collate cannot close its own loader: closing waits for it; "
+                    "raise an exception there, and close where the batches arrive"
+                )
+            self._stage.stop()
         core = self._core
         if core is not None and not core.is_foreign:
             try:
@@ -397,11 +423,12 @@ class Loader:
 
 
 class _Pass:
-    """One iteration over a loader."""
+    """One iteration over a loader; threads that share it share its batches."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._is_over = False
+        self._lock = threading.Lock()
 
     def __iter__(self) -> _Pass:
         return self
@@ -409,13 +436,20 @@ class _Pass:
     def __next__(self) -> Any:
         if self._is_over:
             raise StopIteration
-        if self._loader._pass is not self:
-            raise InvalidArgumentError(
-                "the loader was moved or is iterated over elsewhere since this iteration began; it "
-                "has one place in the run, so iterate over one at a time"
-            )
-        batch, self._is_over = self._loader._next()
-        return batch
+        # A forked child is refused here; there the lock may be held for ever.
+        self._loader._engine()
+        with self._lock:
+            # Another thread may have taken the last batch meanwhile.
+            if self._is_over:
+                raise StopIteration
+            current = self._loader._pass
+            if current is None or current() is not self:
+                raise InvalidArgumentError(
+                    "the loader was moved or is iterated over elsewhere since this iteration "
+                    "began; it has one place in the run, so iterate over one at a time"
+                )
+            batch, self._is_over = self._loader._next()
+            return batch
 
 
 def _unpickle(spec: LoaderSpec, state: str | None) -> Loader:

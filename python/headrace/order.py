@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from headrace import _core
-from headrace._sizes import parse_bytes
+from headrace._sizes import parse_bytes, whole_number
 from headrace.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["Order", "RunOrder", "headrace"]
 
 _SEED_MAX = (1 << 64) - 1
+_LANES_MAX = 1 << 14
+# Samples of one data set, positions of one run and samples of one batch (docs/order.md).
+_SAMPLES_MAX = 1 << 48
+_POSITION_MAX = 1 << 62
+_BATCH_MAX = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -48,8 +53,10 @@ class Order:
         if not 0 <= operator.index(self.seed) <= _SEED_MAX:
             raise InvalidArgumentError(f"seed={self.seed} is not in 0 .. 2**64 - 1")
         lanes = operator.index(self.lanes)
-        if lanes < 1 or lanes & (lanes - 1):
-            raise InvalidArgumentError(f"lanes={self.lanes} is not a power of two")
+        if not 1 <= lanes <= _LANES_MAX or lanes & (lanes - 1):
+            raise InvalidArgumentError(
+                f"lanes={self.lanes} is not a power of two from 1 to {_LANES_MAX}"
+            )
         _amount(self.chunk, "chunk")
         _amount(self.window, "window")
 
@@ -75,7 +82,7 @@ def _amount(value: str | SupportsIndex | None, name: str) -> _core.Amount | None
     samples = operator.index(value)
     if samples < 1:
         raise InvalidArgumentError(f"{name}={samples} must be at least one sample")
-    return _core.Amount.samples(samples)
+    return _core.Amount.samples(whole_number(samples, name, 1, _SAMPLES_MAX))
 
 
 class RunOrder:
@@ -113,15 +120,19 @@ class RunOrder:
         """Positions t .. t + n - 1 as int64 [n, 3]; columns as ``sample_at`` gives them."""
         import numpy as np
 
-        return np.asarray(self._core.fill(t, n))
+        begin = whole_number(t, "t", 0, _POSITION_MAX)
+        return np.asarray(self._core.fill(begin, whole_number(n, "n", 0, _POSITION_MAX)))
 
     def position_of(self, ordinal: int, epoch: int = 0) -> int:
         """The run position at which ``epoch`` delivers sample number ``ordinal``."""
-        return self._core.position_of(ordinal, epoch)
+        return self._core.position_of(
+            whole_number(ordinal, "ordinal", 0, _SAMPLES_MAX),
+            whole_number(epoch, "epoch", 0, _POSITION_MAX),
+        )
 
     def deff(self, batch: int) -> float:
         """Predicted variance of what a batch draws; that of an ideal shuffle is 1."""
-        return self._core.deff(batch)
+        return self._core.deff(whole_number(batch, "batch", 1, _BATCH_MAX))
 
     def measure_deff(self, batch: int, epochs: int = 1) -> float:
         """The same figure, measured over whole epochs with each sample labelled by its shard."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import struct
+import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -61,6 +62,8 @@ class Writer:
         self.url = url_text(out, "out")
         self.format = format
         self.samples = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
         self._core: _core.Writer | None = _core.Writer.make(
             self.url,
             store_arguments("Writer", store).core(),
@@ -90,7 +93,6 @@ class Writer:
             InvalidArgumentError: a missing or unknown column, or a value of another type.
             ExhaustedError: the disk is full.
         """
-        core = self._open()
         if not sample.keys() <= self._allowed:
             self._refuse(next(name for name in sample if name not in self._allowed))
         values: list[Any] = []
@@ -109,13 +111,22 @@ class Writer:
                 raise InvalidArgumentError(
                     f"sample {self.samples}: column {name!r}: {error}"
                 ) from error
-        core.add(str(sample.get("__key__", "")), values)
-        self.samples += 1
+        with self._exclusive():
+            self._open().add(str(sample.get("__key__", "")), values)
+            self.samples += 1
 
     def _refuse(self, name: str) -> None:
         close = difflib.get_close_matches(name, self._allowed, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {sorted(self._names)}"
         raise InvalidArgumentError(f"sample {self.samples}: no column {name!r}; {hint}")
+
+    def _exclusive(self) -> threading.Lock:
+        """The lock around the core, which takes one sample after the other."""
+        # In a forked child the lock may be held by a thread that is not there.
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._lock = threading.Lock()
+        return self._lock
 
     def _open(self) -> _core.Writer:
         if self._core is None:
@@ -124,19 +135,21 @@ class Writer:
 
     def finish(self) -> None:
         """Writes what is left and the index; the ``with`` block does it."""
-        core = self._open()
-        try:
-            core.finish()
-        finally:
-            self._core = None
-            _log.drain()
+        with self._exclusive():
+            core = self._open()
+            try:
+                core.finish()
+            finally:
+                self._core = None
+                _log.drain()
 
     def close(self) -> None:
         """Gives up, unless ``finish`` was called: nothing is published."""
-        core, self._core = self._core, None
-        if core is not None:
-            core.abort()
-            _log.drain()
+        with self._exclusive():
+            core, self._core = self._core, None
+            if core is not None:
+                core.abort()
+                _log.drain()
 
     def __enter__(self) -> Writer:
         self._open()

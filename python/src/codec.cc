@@ -13,6 +13,7 @@
 #include "array.h"
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "headrace/codec/image.h"
 
 namespace nb = nanobind;
@@ -70,7 +71,7 @@ Array decode_image(const nb::bytes& encoded, const codec::ImageSpec& spec, std::
   auto memory = std::make_shared<std::vector<std::byte>>(height * width * 3);
   Status status;
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     codec::ImageDecoder decoder;
     status = decoder.decode(view, spec, {seed, epoch, sample}, *memory);
   }

@@ -16,6 +16,7 @@
 #include "array.h"
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "values.h"
 
 namespace nb = nanobind;
@@ -51,12 +52,14 @@ DatasetHandle open_dataset(const std::string& url, std::optional<std::string> sp
   options.index = std::move(index);
   options.store = store;
   auto runtime = std::make_shared<Runtime>(threads);
-  auto opened = [&] {
-    const nb::gil_scoped_release release;
-    return loader::Dataset::open(options, runtime->store_deps());
-  }();
+  auto opened = run_interruptibly(
+      [options, runtime] { return loader::Dataset::open(options, runtime->store_deps()); });
   return DatasetHandle(
       std::make_shared<SharedDataset>(std::move(runtime), check(std::move(opened))));
+}
+
+bool is_remote(const std::string& url) {
+  return url.find("://") != std::string::npos && url.rfind("file://", 0) != 0;
 }
 
 nb::list read_sample(const DatasetHandle& self, std::uint64_t ordinal) {
@@ -66,8 +69,13 @@ nb::list read_sample(const DatasetHandle& self, std::uint64_t ordinal) {
                            std::to_string(dataset.samples()) + " samples")
                               .c_str());
   }
+  // A local file takes microseconds; a thread for it would take longer.
   auto read = [&] {
-    const nb::gil_scoped_release release;
+    if (is_remote(dataset.url())) {
+      return run_interruptibly(
+          [shared = self.shared, ordinal] { return shared->value()->read(ordinal); });
+    }
+    const GilRelease release;
     return dataset.read(ordinal);
   }();
   const loader::LoadedSample sample = check(std::move(read));
@@ -156,7 +164,7 @@ void bind_sample_set(nb::module_& m) {
 
 DatasetHandle::~DatasetHandle() {
   if (!shared) return;
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   shared.reset();
 }
 
@@ -228,7 +236,7 @@ void bind_dataset(nb::module_& m) {
           nb::sig("def counters(self) -> dict[str, int]"))
       .def("close", [](const DatasetHandle& d) {
         if (d.shared->is_foreign()) return;
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         d.shared->value()->close();
       });
 }

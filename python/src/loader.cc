@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "bindings.h"
 #include "dataset.h"
 #include "errors.h"
+#include "gil.h"
 #include "headrace/loader/loader.h"
 #include "stage.h"
 #include "values.h"
@@ -28,9 +30,6 @@ using namespace nb::literals;
 
 namespace headrace::python {
 namespace {
-
-// How long a signal such as Ctrl-C waits at most for a blocked next().
-constexpr Duration kSignalInterval = std::chrono::milliseconds(100);
 
 using SharedLoader = Guarded<std::unique_ptr<loader::Loader>>;
 
@@ -42,7 +41,13 @@ struct LoaderHandle {
   // Waits for the workers, which may be waiting for the GIL.
   ~LoaderHandle() {
     if (!shared) return;
-    const nb::gil_scoped_release release;
+    // Python's collector may run in a transform and find this loader there; its worker cannot wait
+    // for itself.
+    if (is_in_stage()) {
+      std::thread([kept = std::move(shared)]() mutable { kept.reset(); }).detach();
+      return;
+    }
+    const GilRelease release;
     shared.reset();
   }
 
@@ -95,7 +100,7 @@ LoaderHandle make_loader(const DatasetHandle& dataset, const loader::SampleSet& 
   if (!stage.is_none()) external = std::make_shared<PythonStage>(stage, threads);
   std::shared_ptr<loader::Dataset> data = dataset.share();
   auto made = [&] {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return loader::Loader::make(std::move(data), samples, options,
                                 {runtime->executor(), runtime->metrics(), log_sink()},
                                 std::move(external));
@@ -111,7 +116,7 @@ BatchHandle next_batch(const LoaderHandle& self) {
   const Clock& clock = keep->runtime()->executor().clock();
   for (;;) {
     auto got = [&] {
-      const nb::gil_scoped_release release;
+      const GilRelease release;
       return loader.next(clock.now() + kSignalInterval);
     }();
     std::shared_ptr<loader::Batch> batch = check(std::move(got));
@@ -233,7 +238,7 @@ void bind_loader(nb::module_& m) {
           [](const LoaderHandle& l, std::uint64_t position) {
             loader::Loader& loader = l.get();
             const Status status = [&] {
-              const nb::gil_scoped_release release;
+              const GilRelease release;
               return loader.seek(position);
             }();
             check(status);
@@ -246,7 +251,7 @@ void bind_loader(nb::module_& m) {
             loader::Loader& loader = l.get();
             const order::OrderState state = check(order::OrderState::from_json(json));
             const Status status = [&] {
-              const nb::gil_scoped_release release;
+              const GilRelease release;
               return loader.load_state(state);
             }();
             check(status);
@@ -281,7 +286,7 @@ void bind_loader(nb::module_& m) {
           nb::sig("def histograms(self) -> dict[str, dict[str, int]]"))
       .def("close", [](const LoaderHandle& l) {
         if (l.shared->is_foreign()) return;
-        const nb::gil_scoped_release release;
+        const GilRelease release;
         l.shared->value()->close();
       });
 }

@@ -18,6 +18,7 @@
 #include "array.h"
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "headrace/order/deff.h"
 #include "headrace/order/order_spec.h"
 #include "headrace/order/run_order.h"
@@ -62,7 +63,7 @@ Array fill(const order::RunOrder& run, std::uint64_t t, std::uint64_t n) {
   }
   Array out = new_array(n, 3, format::DType::kI64);
   auto* rows = static_cast<std::int64_t*>(out.data);
-  const nb::gil_scoped_release release;
+  const GilRelease release;
   std::vector<order::Placement> part;
   for (std::uint64_t done = 0; done < n; done += part.size()) {
     part.resize(std::min<std::uint64_t>(n - done, 4096));
@@ -171,7 +172,7 @@ void bind_order(nb::module_& m) {
       .def(
           "measure_deff",
           [](const order::RunOrder& run, std::uint64_t batch, std::uint64_t epochs) {
-            const nb::gil_scoped_release release;
+            const GilRelease release;
             const auto measured = order::measure_deff(run, batch, 0, epochs);
             const nb::gil_scoped_acquire acquire;
             return check(measured).deff;

@@ -9,6 +9,8 @@
 #include <mutex>
 #include <random>
 
+#include "gil.h"
+
 namespace nb = nanobind;
 
 namespace headrace::python {
@@ -126,7 +128,11 @@ store::StoreDeps Runtime::store_deps() {
 void bind_process(nb::module_& m) {
   watch_forks();
   m.def(
-      "set_ending", [] { g_ending = true; },
+      "set_ending",
+      [] {
+        g_ending = true;
+        end_gil_waits();
+      },
       "Says that the interpreter ends: from now on no worker asks for the GIL.");
   m.def("fork_generation", &fork_generation);
   m.def(

@@ -16,6 +16,21 @@ namespace nb = nanobind;
 
 namespace headrace::python {
 
+namespace {
+
+thread_local bool t_in_stage = false;
+
+struct InStage {
+  InStage() { t_in_stage = true; }
+  ~InStage() { t_in_stage = false; }
+  InStage(const InStage&) = delete;
+  InStage& operator=(const InStage&) = delete;
+};
+
+}  // namespace
+
+bool is_in_stage() { return t_in_stage; }
+
 PythonStage::PythonStage(nb::object run, std::size_t credits)
     : run_(std::move(run)), credits_(credits) {}
 
@@ -30,6 +45,7 @@ PythonStage::~PythonStage() {
 
 Result<loader::StageOutput> PythonStage::call(const loader::SampleChunk& chunk) {
   const nb::gil_scoped_acquire acquire;
+  const InStage in_stage;
   try {
     const nb::object run = run_();
     if (run.is_none()) return cancelled("the loader is gone");

@@ -24,6 +24,9 @@ struct BatchHandle {
   explicit BatchHandle(std::shared_ptr<loader::Batch> owner) : keep(owner), batch(owner.get()) {}
 };
 
+// Whether the calling thread is a worker inside a transform or collate.
+bool is_in_stage();
+
 class PythonStage final : public loader::ExternalStage {
  public:
   // `run` is a weakref to run(batch, seed, epochs), which returns (number of the result,

@@ -17,6 +17,7 @@
 #include "bindings.h"
 #include "dataset.h"
 #include "errors.h"
+#include "gil.h"
 #include "headrace/loader/indexer.h"
 #include "headrace/loader/verify.h"
 #include "headrace/store/blocking.h"
@@ -80,7 +81,7 @@ nb::tuple index_shards(const std::string& root, std::vector<std::string> names,
   indexer.progress = reporter.function();
   Result<loader::BuiltIndex> built = internal_error("not begun");
   {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     built = [&]() -> Result<loader::BuiltIndex> {
       HR_ASSIGN(auto place, store::open_store(place_root, options, runtime.store_deps()));
       // Seen before hours of reading rather than after them; put() settles races.
@@ -113,7 +114,7 @@ nb::tuple verify(const DatasetHandle& self, std::size_t threads, double timeout,
   options.problems_max = problems_max;
   options.progress = reporter.function();
   auto done = [&] {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return loader::verify_dataset(dataset.store(), dataset.reader(), runtime.executor(), options);
   }();
   reporter.rethrow();

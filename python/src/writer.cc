@@ -12,6 +12,7 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "gil.h"
 #include "headrace/loader/dataset_writer.h"
 #include "process.h"
 
@@ -41,7 +42,7 @@ struct WriterHandle {
   // Waits for files under way and removes what is not finished.
   void abandon() {
     if (!shared) return;
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     shared.reset();
   }
 };
@@ -58,10 +59,9 @@ WriterHandle make_writer(const std::string& url, const store::StoreOptions& stor
   options.writer.hashes = std::move(hashes);
   for (const auto& [name, encoding] : columns) options.writer.columns.push_back({name, encoding});
   auto runtime = std::make_shared<Runtime>(threads);
-  auto made = [&] {
-    const nb::gil_scoped_release release;
-    return loader::DatasetWriter::create(url, std::move(options), runtime->store_deps());
-  }();
+  auto made = run_interruptibly([url, options, runtime] {
+    return loader::DatasetWriter::create(url, options, runtime->store_deps());
+  });
   return WriterHandle(std::make_unique<SharedWriter>(std::move(runtime), check(std::move(made))));
 }
 
@@ -115,7 +115,7 @@ void add_sample(const WriterHandle& self, const std::string& key, const nb::list
   loader::DatasetWriter& writer = self.get();
   const HeldValues held(values);
   const Status status = [&] {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return writer.write(key, held.values());
   }();
   check(status);
@@ -124,7 +124,7 @@ void add_sample(const WriterHandle& self, const std::string& key, const nb::list
 void finish(WriterHandle& self) {
   loader::DatasetWriter& writer = self.get();
   const Status status = [&] {
-    const nb::gil_scoped_release release;
+    const GilRelease release;
     return writer.finish();
   }();
   self.abandon();
