@@ -23,29 +23,32 @@ class BoundedQueue {
 
   // Waits for room. Cancelled once closed, Deadline when there was no room in time.
   Status push(T value, TimePoint deadline = kForever) HR_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      while (!closed_ && items_.size() >= capacity_) HR_TRY(wait(has_room_, deadline));
-      if (closed_) return cancelled("the queue is closed");
-      items_.push_back(std::move(value));
-    }
+    // Everyone is notified under the lock: whoever takes the value may free the queue at once.
+    MutexLock lock(mutex_);
+    while (!closed_ && items_.size() >= capacity_) HR_TRY(wait(has_room_, deadline));
+    if (closed_) return cancelled("the queue is closed");
+    items_.push_back(std::move(value));
     has_item_.notify_one();
     return Status::ok();
   }
 
   // Takes the oldest value. What was queued before close() is still handed out.
   Result<T> pop(TimePoint deadline = kForever) HR_EXCLUDES(mutex_) {
-    Result<T> out = take(deadline);
-    if (out.is_ok()) has_room_.notify_one();
-    return out;
+    MutexLock lock(mutex_);
+    while (items_.empty()) {
+      if (closed_) return cancelled("the queue is closed");
+      HR_TRY(wait(has_item_, deadline));
+    }
+    T value = std::move(items_.front());
+    items_.pop_front();
+    has_room_.notify_one();
+    return value;
   }
 
   // Refuses further values and wakes everyone. Idempotent.
   void close() HR_EXCLUDES(mutex_) {
-    {
-      MutexLock lock(mutex_);
-      closed_ = true;
-    }
+    MutexLock lock(mutex_);
+    closed_ = true;
     has_item_.notify_all();
     has_room_.notify_all();
   }
@@ -57,17 +60,6 @@ class BoundedQueue {
   std::size_t capacity() const { return capacity_; }
 
  private:
-  Result<T> take(TimePoint deadline) HR_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    while (items_.empty()) {
-      if (closed_) return cancelled("the queue is closed");
-      HR_TRY(wait(has_item_, deadline));
-    }
-    T value = std::move(items_.front());
-    items_.pop_front();
-    return value;
-  }
-
   Status wait(CondVar& cond, TimePoint deadline) HR_REQUIRES(mutex_) {
     if (executor_.clock().now() >= deadline) {
       return deadline_exceeded("waited for a queue past the deadline");
