@@ -31,20 +31,22 @@ TEST(Task, HoldsMoveOnlyStateAndFreesItAfterRunning) {
 }
 
 TEST(ThreadExecutor, RunsEveryTaskOnce) {
-  std::atomic<int> ran = 0;
   auto executor = make_thread_executor(3);
   Mutex mutex;
   CondVar done;
+  int ran = 0;
   for (int i = 0; i < 1000; ++i) {
     executor->post([&] {
-      if (++ran == 1000) {
-        MutexLock lock(mutex);
-        done.notify_all();
-      }
+      MutexLock lock(mutex);
+      if (++ran == 1000) done.notify_all();
     });
   }
-  MutexLock lock(mutex);
-  while (ran != 1000) executor->wait(mutex, done, kForever);
+  {
+    MutexLock lock(mutex);
+    while (ran != 1000) executor->wait(mutex, done, kForever);
+  }
+  executor->shutdown();
+  EXPECT_EQ(ran, 1000);
   EXPECT_EQ(executor->width(), 3U);
 }
 
