@@ -173,6 +173,11 @@ def test_a_corrupt_jpeg_is_named_while_loading(cli, tmp_path, pictures):
 # --- killed and interrupted ----------------------------------------------------------------------
 
 
+def hear_interrupts():
+    """Whoever runs the tests in the background has SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def endless_pack(tmp_path):
     """A pack that has read some rows from standard input and waits for more."""
@@ -186,6 +191,7 @@ def endless_pack(tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=hear_interrupts,
         )
         started.append(process)
         process.stdin.write("".join(f'{{"a": {i}, "t": "{"x" * 500}"}}\n' for i in range(2000)))
@@ -348,11 +354,12 @@ def test_an_interrupted_bench_ends_at_once(packed):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_interrupts,
     )
     until = time.monotonic() + 60
-    # The loader has threads, so the command is past its imports.
-    tasks = Path(f"/proc/{process.pid}/task")
-    while len(list(tasks.iterdir())) < 2 and time.monotonic() < until:
+    # The command is past its imports once it reads shards, which it maps.
+    maps = Path(f"/proc/{process.pid}/maps")
+    while "shard.00000.mds" not in maps.read_text() and time.monotonic() < until:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

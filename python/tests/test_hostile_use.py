@@ -256,7 +256,11 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(call: str) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen(16)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        code = f"import headrace as hr\nurl = {url!r}\n{call}"
+        # Where the tests run in the background, SIGINT is ignored and children inherit that.
+        code = (
+            "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            f"import headrace as hr\nurl = {url!r}\n{call}"
+        )
         with subprocess.Popen(
             [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True
         ) as process:
